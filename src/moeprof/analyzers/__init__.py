@@ -1,0 +1,1 @@
+"""Turn the tables of a trace into results: pure functions from tables and options to frozen dataclasses."""

@@ -1,0 +1,316 @@
+"""The results: frozen dataclasses that say exactly what `moeprof.report/1` and `moeprof.diff/1` hold.
+
+None means "no data" everywhere; it is never the same as 0. Times are integer ns. ``to_dict`` gives the JSON object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Literal, TypeAlias, cast
+
+from moeprof.findings import Finding, JsonValue
+
+Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
+Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
+
+_JSON_NAMES = {"class_": "class"}
+
+
+def to_json(value: object) -> JsonValue:
+    """Return dataclasses, tuples and mappings as plain JSON values (a trailing underscore leaves a field's name)."""
+    if isinstance(value, Finding):
+        return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_JSON_NAMES.get(f.name, f.name): to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(item) for item in value]
+    return cast(JsonValue, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What was reported on: an arm of the store (None for a path) and the source as the caller named it."""
+
+    arm: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class IterationCounts:
+    """How many iterations of each kind; kinds are None for marker families that carry none."""
+
+    marker: str | None
+    total: int
+    decode: int | None
+    prefill: int | None
+    mixed: int | None
+    idle: int | None
+    partial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """Launches of one class in one phase over the iterations counted."""
+
+    class_: str
+    phase: str
+    total: int
+    per_iteration: int | None
+    constant: bool | None
+    distinct: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCount:
+    """Launches of one kernel (operator on a CPU-only trace) by full name, class and phase; kernel_sum in ns over `total`."""
+
+    name: str
+    class_: str
+    phase: str
+    backend: str | None
+    total: int
+    per_iteration: int | None
+    kernel_sum: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgRsPairs:
+    """Dispatch/combine pairs. All but `total` are per iteration (the commonest value); None without iterations."""
+
+    target: int | None
+    draft: int | None
+    sample: int | None
+    per_iteration: int | None
+    total: int
+    unmatched_ag: int | None
+    unmatched_rs: int | None
+    equivalents: int | None
+    constant: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class GemmPairs:
+    """Expert GEMM pairs (w13, w2); an operator that does both is one pair. `sample` normally 0."""
+
+    target: int | None
+    draft: int | None
+    sample: int | None
+    per_iteration: int | None
+    total: int
+    unmatched: int | None
+    constant: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Both kinds of pairs."""
+
+    ag_rs: AgRsPairs
+    moe_gemm: GemmPairs
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTotals:
+    """Times of the whole trace in ns, each per device and added over devices (wall over all); None without device rows."""
+
+    kernel_sum: int | None
+    kernel_busy: int | None
+    gpu_busy: int | None
+    wall: int | None
+    compute_busy: int | None
+    comm_busy: int | None
+    comm_exposed: int | None
+    idle: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, least and greatest of a per-iteration time in ns. A median between two values is rounded down."""
+
+    median: int
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTimes:
+    """GPU busy per phase."""
+
+    target: Spread | None
+    draft: Spread | None
+    sample: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerIterationTimes:
+    """Times per iteration over `iterations` steady iterations (complete, of the kind counted, no start transient)."""
+
+    iterations: int
+    wall: Spread | None
+    gpu_busy: Spread | None
+    kernel_sum: Spread | None
+    comm_exposed: Spread | None
+    phases: PhaseTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the device rows the figures cover. Kernels only (no memcpy), except where the name says otherwise."""
+
+    kernels: int
+    linked: int
+    unlinked: int
+    outside_iterations: int
+    unclassified_launches: int
+    unclassified_time_share: float | None
+    invalid: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankReport:
+    """Everything about one rank."""
+
+    rank: str | None
+    source: str
+    device: str | None
+    iterations: IterationCounts
+    counts_over: str | None
+    counts: tuple[ClassCount, ...]
+    kernels: tuple[KernelCount, ...]
+    pairs: Pairs
+    time_ns: TimeTotals
+    per_iteration_ns: PerIterationTimes
+    layers: tuple[JsonValue, ...]
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """Collectives matched across ranks by order: spread of arrivals and of ends, in ns, absolute times."""
+
+    matched: int
+    arrival_ns: Spread
+    end_ns: Spread
+    last_arrivals: dict[str, int]  # rank key -> how often it arrived last
+
+
+@dataclass(frozen=True, slots=True)
+class RankDifference:
+    """One figure that is not the same on all ranks."""
+
+    what: str
+    values: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossRanks:
+    """Whether the ranks agree; `agree` is None for a single rank."""
+
+    ranks: tuple[str | None, ...]
+    agree: bool | None
+    differences: tuple[RankDifference, ...]
+    skew: Skew | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One arm: `moeprof.report/1`."""
+
+    subject: Subject
+    ranks: tuple[RankReport, ...]
+    across_ranks: AcrossRanks
+    findings: tuple[Finding, ...]
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the JSON object of the contract."""
+        return {"schema": "moeprof.report/1", **cast("dict[str, JsonValue]", to_json(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSubject:
+    """One side of a diff."""
+
+    arm: str | None
+    source: str
+    ranks: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class StructureRow:
+    """Launches of a class in a phase per iteration on both sides; 0 for a class absent from a side."""
+
+    class_: str
+    phase: str
+    base: int | None
+    candidate: int | None
+    change: Change | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """Launches and kernel sum (ns) of a kernel per iteration on both sides; 0 where absent."""
+
+    name: str
+    class_: str
+    phase: str
+    base: int | None
+    candidate: int | None
+    base_kernel_sum: int | None
+    candidate_kernel_sum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairChange:
+    """A pair figure per iteration on both sides."""
+
+    base: int | None
+    candidate: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairChanges:
+    """Pairs per iteration on both sides."""
+
+    ag_rs: PairChange
+    moe_gemm: PairChange
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """A per-iteration time (median over steady iterations of all ranks, ns) on both sides."""
+
+    metric: str
+    phase: str | None
+    base: int | None
+    candidate: int | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+    method: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Two arms: `moeprof.diff/1`. `summary` says in sentences what changed, most important first."""
+
+    base: DiffSubject
+    candidate: DiffSubject
+    summary: tuple[str, ...]
+    structure: tuple[StructureRow, ...]
+    kernels: tuple[KernelRow, ...]
+    pairs: PairChanges
+    layers: tuple[JsonValue, ...]
+    time: tuple[TimeRow, ...]
+    serving: tuple[JsonValue, ...]
+    accuracy: tuple[JsonValue, ...]
+    environment: tuple[JsonValue, ...]
+    claims: tuple[JsonValue, ...]
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the JSON object of the contract."""
+        return {"schema": "moeprof.diff/1", **cast("dict[str, JsonValue]", to_json(self))}

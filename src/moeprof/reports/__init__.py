@@ -1,0 +1,1 @@
+"""Render results as text, JSON and Markdown. Nothing is computed here."""

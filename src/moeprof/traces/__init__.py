@@ -1,0 +1,1 @@
+"""Read traces into one internal form: fixed polars tables in integer nanoseconds, whatever the source."""
