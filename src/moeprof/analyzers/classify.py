@@ -16,7 +16,7 @@ from moeprof.analyzers.tables import CLASS, CLASSES
 from moeprof.errors import InputNotFoundError, RulesError
 
 _RULE_KEYS = {"id", "class", "backend", "pattern", "ignore_case", "gemms", "only", "otherwise", "role", "note"}
-_ONLY = ("in-moe-block", "between-gemms")
+_ONLY = ("in-moe-block", "moe-trace", "between-gemms")
 _ROLES = ("align", "draft-start")
 
 #: One row per distinct name: class, backend and the refinements of its rule.

@@ -16,7 +16,7 @@ def refine(launches: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The same rows with ``class`` and ``gemms`` refined.
     """
-    return _between_gemms(_in_moe_block(launches))
+    return _between_gemms(_in_moe_block(_in_moe_trace(launches)))
 
 
 def _reject(launches: pl.DataFrame, rejected: pl.Expr) -> pl.DataFrame:
@@ -24,6 +24,12 @@ def _reject(launches: pl.DataFrame, rejected: pl.Expr) -> pl.DataFrame:
         pl.when(rejected).then("otherwise").otherwise("class").cast(CLASS).alias("class"),
         pl.when(rejected).then(0).otherwise("gemms").cast(pl.Int32).alias("gemms"),
     )
+
+
+def _in_moe_trace(launches: pl.DataFrame) -> pl.DataFrame:
+    """Keep the class of a launch where anything in the rank routes tokens to experts."""
+    rejected = (pl.col("only") == "moe-trace").fill_null(value=False) & ~(pl.col("class") == "moe_route").any()
+    return _reject(launches, rejected)
 
 
 def _in_moe_block(launches: pl.DataFrame) -> pl.DataFrame:
