@@ -137,7 +137,10 @@ def _parse(text: str, source: str) -> Classifier:
         raise RulesError("rules are tables: write [[rule]] and [[collective]]", path=source)
     parsed = tuple(_rule(entry, number, source) for number, entry in enumerate(rules, 1))
     named = tuple(
-        (_pattern(entry, f"collective {number}", source, ignore_case=True), _class(entry, f"collective {number}", source))
+        (
+            _pattern(entry, f"collective {number}", source, ignore_case=True),
+            _class(entry, f"collective {number}", source),
+        )
         for number, entry in enumerate(collectives, 1)
     )
     return Classifier(parsed, named)

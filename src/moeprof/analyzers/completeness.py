@@ -37,7 +37,9 @@ def mark(iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame, 
         counted = ~pl.col("partial") & (pl.col("kind") == kind).fill_null(value=False)
     else:
         counted = ~pl.col("partial")
-    return marked.with_columns(counted.alias("counted")) if kind else marked.with_columns(pl.lit(False).alias("counted"))
+    return (
+        marked.with_columns(counted.alias("counted")) if kind else marked.with_columns(pl.lit(False).alias("counted"))
+    )
 
 
 def counts_over(iterations: pl.DataFrame) -> str | None:
@@ -143,7 +145,11 @@ def _short_replay(calls: pl.DataFrame, peers: pl.DataFrame, last: int) -> str | 
 
 
 def _with_transient(iterations: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    sums = launches.filter(pl.col("activity") == "kernel").group_by("iteration").agg(pl.col("duration_ns").sum().alias("sum"))
+    sums = (
+        launches.filter(pl.col("activity") == "kernel")
+        .group_by("iteration")
+        .agg(pl.col("duration_ns").sum().alias("sum"))
+    )
     seen = iterations.join(sums, on="iteration", how="left", maintain_order="left").with_columns(
         (pl.col("next_start_ns") - pl.col("start_ns")).alias("wall")
     )

@@ -129,9 +129,7 @@ def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
                 pl.col("launch_start_ns").alias("start_ns"),
                 pl.col("launch_start_ns").alias("end_ns"),
             )
-            return FoundMarkers(
-                Family("anchor", pattern, forward=False, threads="process"), markers.sort("start_ns")
-            )
+            return FoundMarkers(Family("anchor", pattern, forward=False, threads="process"), markers.sort("start_ns"))
     return None
 
 

@@ -229,8 +229,10 @@ def _merge_steps(found: pl.DataFrame) -> pl.DataFrame:
 
 def _one_thread(found: pl.DataFrame, rank: RankTrace) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
     """Keep the thread with the most markers (of two, the one that starts first) and count what the others hold."""
-    threads = found.group_by("track").agg(pl.len(), pl.col("start_ns").min()).sort(
-        "len", "start_ns", "track", descending=[True, False, False]
+    threads = (
+        found.group_by("track")
+        .agg(pl.len(), pl.col("start_ns").min())
+        .sort("len", "start_ns", "track", descending=[True, False, False])
     )
     kept = found.filter(pl.col("track") == threads["track"][0]).sort("start_ns")
     others = int(threads["len"].sum()) - len(kept)

@@ -77,7 +77,9 @@ def _apart_from(spans: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         first.sort("other_start"),
         left_on="start_ns", right_on="other_start", by="track", strategy="backward", check_sortedness=False,
     )  # fmt: skip
-    apart = inside.filter((pl.col("other_end") <= pl.col("start_ns")).fill_null(value=True)).drop("other_start", "other_end")
+    apart = inside.filter((pl.col("other_end") <= pl.col("start_ns")).fill_null(value=True)).drop(
+        "other_start", "other_end"
+    )
     holding = apart.join_asof(
         first.sort("other_start"),
         left_on="start_ns", right_on="other_start", by="track", strategy="forward", check_sortedness=False,

@@ -12,7 +12,9 @@ from moeprof.traces.trace import RankTrace
 LAYER_CLASSES = ("attention", "moe_gemm", "moe_fused", "moe_route", "moe_combine")
 
 
-def with_phases(launches: pl.DataFrame, iterations: pl.DataFrame, rank: RankTrace, family: Family | None) -> pl.DataFrame:
+def with_phases(
+    launches: pl.DataFrame, iterations: pl.DataFrame, rank: RankTrace, family: Family | None
+) -> pl.DataFrame:
     """Add the column ``phase``.
 
     In this order: the innermost scope around the launch call; for a family whose marker covers the forward only,
@@ -54,7 +56,10 @@ def _around_scopes() -> pl.Expr:
     """Inside our iteration but in no scope: input preparation before the target belongs to it, the rest is bookkeeping."""
     target = pl.col("launch_start_ns").filter(pl.col("scope") == "target").min().over("iteration")
     return (
-        pl.when((pl.col("launch_start_ns") < target).fill_null(value=False) | pl.col("scope").is_null().all().over("iteration"))
+        pl.when(
+            (pl.col("launch_start_ns") < target).fill_null(value=False)
+            | pl.col("scope").is_null().all().over("iteration")
+        )
         .then(pl.lit("target", dtype=PHASE))
         .otherwise(pl.lit("sample", dtype=PHASE))
     )
@@ -74,9 +79,7 @@ def _after_forward(launches: pl.DataFrame) -> pl.DataFrame:
             pl.col("launch_start_ns").filter("layer").max().alias("last"),
             pl.col("launch_start_ns").filter(pl.col("role") == "draft-start").min().alias("prepared"),
         )
-        .with_columns(
-            pl.when(pl.col("prepared") < pl.col("first")).then("prepared").otherwise("first").alias("first")
-        )
+        .with_columns(pl.when(pl.col("prepared") < pl.col("first")).then("prepared").otherwise("first").alias("first"))
     )
     inside = pl.col("launch_start_ns").is_between(pl.col("first"), pl.col("last")).fill_null(value=False)
     return (

@@ -102,5 +102,3 @@ def _coverage(rank: RankTrace, attribution: Attribution) -> Coverage:
         unclassified_time_share=int(other["duration_ns"].sum()) / total_ns if total_ns else None,
         invalid=len(rank.invalid),
     )
-
-
