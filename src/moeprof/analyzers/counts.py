@@ -32,7 +32,7 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
     iterations = attribution.iterations
     closed = iterations.filter(pl.col("marker_end_ns").is_not_null())
     has_kinds = iterations["kind"].is_not_null().any()
-    of_kind = {kind: (closed["kind"] == kind).sum() if has_kinds else None for kind in KINDS}
+    of_kind = {kind: int((closed["kind"] == kind).sum()) if has_kinds else None for kind in KINDS}
     return IterationCounts(
         marker=attribution.family,
         total=closed.height,
@@ -40,7 +40,7 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
         prefill=of_kind["prefill"],
         mixed=of_kind["mixed"],
         idle=of_kind["idle"],
-        partial=iterations["partial"].sum(),
+        partial=int(iterations["partial"].sum()),
     )
 
 
@@ -128,9 +128,7 @@ def _iterations(attribution: Attribution) -> pl.DataFrame:
 
 def _values(launches: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Return launches and their time by group and iteration: columns `by`, iteration, value, duration_ns."""
-    return launches.group_by(*by, "iteration").agg(
-        pl.len().cast(pl.Int64).alias("value"), pl.col("duration_ns").sum()
-    )
+    return launches.group_by(*by, "iteration").agg(pl.len().cast(pl.Int64).alias("value"), pl.col("duration_ns").sum())
 
 
 def _counts(attribution: Attribution, launches: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
