@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
 
 import polars as pl
 
@@ -118,3 +120,14 @@ def _iteration(number: int, row: Row, total: int, counts_over: str | None) -> Ro
 
 def _frame(rows: Sequence[Row], schema: dict[str, object]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=schema, orient="row").select(list(schema))  # type: ignore[arg-type]
+
+
+def shuffled(source: Attribution, random: Random) -> Attribution:
+    """Return an attribution with the rows of both tables in another order."""
+    tables = {}
+    for name in ("iterations", "launches"):
+        frame = getattr(source, name)
+        order = list(range(frame.height))
+        random.shuffle(order)
+        tables[name] = frame[order]
+    return replace(source, **tables)
