@@ -220,7 +220,7 @@ def _tally(name: str, by_phase: pl.DataFrame, iterations: pl.DataFrame, others: 
         long = by_iteration.unpivot(index="iteration", variable_name="figure")
         for figure, value, constant, _ in commonest(long, ["figure"], iterations.height).iter_rows():
             values[figure] = value
-            # The sum varies only where a phase does, or where phases make up for each other; a spelling is no structure.
+            # The sum varies only where a phase does, and a spelling is no structure.
             if not constant and figure not in ("per_iteration", "equivalents"):
                 varying.add(figure)
     return _Tally(name, by_phase, by_iteration, values, frozenset(varying))
@@ -237,7 +237,7 @@ def _steps(attribution: Attribution) -> pl.DataFrame:
 
 
 def _with_runs(steps: pl.DataFrame) -> pl.DataFrame:
-    """Number maximal runs of one class within a place (each reduce-scatter is its own) and the expert GEMMs before."""
+    """Add starts_run, run (maximal, of one class in one place; a reduce-scatter is its own) and gemms_before."""
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in (*_PLACE, "class"))
     return steps.with_columns((differs | (pl.col("class") == "reduce_scatter")).alias("starts_run")).with_columns(
         pl.col("starts_run").cum_sum().alias("run"),
@@ -246,7 +246,7 @@ def _with_runs(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return dispatch and combine ends: opens, closes (a pair), and encloses (it holds an expert GEMM; on both ends)."""
+    """Return dispatch and combine ends: opens, closes (a pair), encloses (an expert GEMM; true on both ends)."""
     is_dispatch = pl.col("class").is_in(_DISPATCH)
     combine_follows = pl.col("class").shift(-1).is_in(_COMBINE)
     same_place = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in _PLACE)

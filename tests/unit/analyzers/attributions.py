@@ -49,8 +49,8 @@ def attribution(
     """Return an attribution.
 
     Args:
-        rows: Launches, each with at least a ``class``. Rows start 100 ns apart in the order given and last 10 ns, unless
-            they say otherwise. Without a family their iteration is null and their phase ``target``.
+        rows: Launches, each with at least a ``class``. Rows start 100 ns apart in the order given and last 10 ns,
+            unless they say otherwise. Without a family their iteration is null and their phase ``target``.
         iterations: How many complete decode iterations, or what is special about each; by default as many as rows name.
         family, counts_over, cpu_only, rank: As in `Attribution`.
     """
