@@ -18,7 +18,7 @@ def shorten(name: str) -> str:
     """
     if name.startswith(("Memcpy ", "Memset ")):
         return _cut(name)
-    bare, was_call = _without_brackets(name.replace(_ANONYMOUS, "").removeprefix("void ").strip())
+    bare, was_call = _without_brackets(name.replace(_ANONYMOUS, "").replace("->", "").removeprefix("void ").strip())
     # What stands before a blank is a return type; a name without brackets may be words of its own.
     short = bare.split()[-1] if was_call and bare.split() else bare
     return _cut(short or name)

@@ -182,9 +182,7 @@ def window_totals(report: Report) -> dict[tuple[str, ...], int]:
 def _has_counts(rank: RankReport, report: Report) -> bool:
     graph_level = any(found.slug == _GRAPH_LEVEL and found.rank in (None, rank.rank) for found in report.findings)
     return (
-        not graph_level
-        and counted_iterations(rank) != 0
-        and any(row.per_iteration is not None for row in rank.counts)
+        not graph_level and counted_iterations(rank) != 0 and any(row.per_iteration is not None for row in rank.counts)
     )
 
 
