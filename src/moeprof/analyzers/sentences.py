@@ -28,6 +28,7 @@ _UNMATCHED: tuple[tuple[PairKind, str, str], ...] = (
     ("ag_rs", "equivalents", "AG/RS pairs made of Broadcast and Reduce"),
     ("moe_gemm", "unmatched", "unmatched MoE GEMMs"),
 )
+_TOLD = ("moe_gemm", "moe_fused", "all_gather", "reduce_scatter")
 #: A copy node of a graph is a kernel; the other rows of these classes are not.
 _NO_KERNEL = ("memcpy", "memset")
 _COPY_KERNEL = re.compile(r"memcpy\d+_post")
@@ -144,9 +145,7 @@ def _pairs(material: Material) -> Iterator[str]:
 def _other_classes(material: Material) -> Iterator[str]:
     for phase in material.phases:
         pairs = material.pairs.get(("ag_rs", phase))
-        told = {"moe_gemm", "moe_fused"}
-        if pairs is not None and differ(pairs.base, pairs.candidate):
-            told |= {"all_gather", "reduce_scatter"}
+        told = _TOLD if pairs is not None and differ(pairs.base, pairs.candidate) else _TOLD[:2]
         changes = [
             f"{_word(row.class_)} {row.base} -> {row.candidate}"
             for row in material.structure
@@ -210,7 +209,10 @@ def _named(rows: Iterable[tuple[KernelRow, int | None]], sign: str, word: str) -
         key = (shorten(row.name), row.class_, row.phase)
         launches[key] += count or 0
         names[key] += 1
-    ordered = sorted(launches, key=lambda key: (-launches[key], class_order((key[1], key[2])), key[0]))
+    # What other sentences tell goes last: the helpers are the news here.
+    ordered = sorted(
+        launches, key=lambda key: (key[1] in _TOLD, -launches[key], class_order((key[1], key[2])), key[0])
+    )
     told = [f"{sign}`{key[0]}` x{launches[key]} ({key[1]}, {key[2]})" for key in ordered[:NAMED]]
     rest = sum(names[key] for key in ordered[NAMED:])
     return ", ".join([*told, *([f"{rest} more {word}"] if rest else [])])
