@@ -210,9 +210,7 @@ def _named(rows: Iterable[tuple[KernelRow, int | None]], sign: str, word: str) -
         launches[key] += count or 0
         names[key] += 1
     # What other sentences tell goes last: the helpers are the news here.
-    ordered = sorted(
-        launches, key=lambda key: (key[1] in _TOLD, -launches[key], class_order((key[1], key[2])), key[0])
-    )
+    ordered = sorted(launches, key=lambda key: (key[1] in _TOLD, -launches[key], class_order((key[1], key[2])), key[0]))
     told = [f"{sign}`{key[0]}` x{launches[key]} ({key[1]}, {key[2]})" for key in ordered[:NAMED]]
     rest = sum(names[key] for key in ordered[NAMED:])
     return ", ".join([*told, *([f"{rest} more {word}"] if rest else [])])

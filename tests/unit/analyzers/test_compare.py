@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from moeprof.analyzers.compare import compare, diff
 from moeprof.analyzers.differences import METHOD
-from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, StructureRow
+from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, Report, StructureRow
 from moeprof.findings import Finding
+from moeprof.traces.trace import Trace
 from tests.unit.analyzers.reports import (
     RANK_0,
     RANK_1,
@@ -99,7 +103,7 @@ def test_kernel_sum_per_iteration_is_over_all_ranks_rounded_half_to_even(total: 
 
 
 def test_counted_iterations_are_derived_where_the_report_does_not_say() -> None:
-    # GIVEN a report that does not state how many iterations it counts, nine of its ten whole ones being of other kinds
+    # GIVEN a report that does not state how many of its 20 iterations it counts, one of them being partial
     one = rank([Kernel("k", "norm", 3, duration=100)], iterations=8, counted=None)
     one = replace(one, iterations=replace(one.iterations, total=20, mixed=11, partial=1))
     # WHEN it is compared
@@ -406,3 +410,29 @@ def test_what_paths_do_not_carry_is_empty() -> None:
     # THEN the parts without data are empty lists, and the schema is named
     assert [result[key] for key in ("layers", "serving", "accuracy", "environment", "claims")] == [[]] * 5
     assert result["schema"] == "moeprof.diff/1"
+
+
+def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN a reader and a reporter that record what they are asked for
+    asked: list[object] = []
+    trace = Trace("a trace", {})
+    reading, reporting = ModuleType("open"), ModuleType("report")
+
+    def open_trace(path: object, *, recover: bool) -> Trace:
+        asked.append((path, recover))
+        return trace
+
+    def report_trace(one: object, **options: object) -> Report:
+        assert one is trace
+        asked.append(options)
+        return base_arm()
+
+    vars(reading)["open_trace"], vars(reporting)["report"] = open_trace, report_trace
+    monkeypatch.setitem(sys.modules, "moeprof.traces.open", reading)
+    monkeypatch.setitem(sys.modules, "moeprof.analyzers.report", reporting)
+    # WHEN a path is held against a trace
+    result = diff(Path("folder"), trace, marker="step", recover=True)
+    # THEN the path is opened, and both are reported with the options
+    options = {"rules": None, "marker": "step", "marker_family": None}
+    assert asked == [("folder", True), options, options]
+    assert result.verdict == "unchanged"
