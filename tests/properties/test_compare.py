@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moeprof.analyzers.compare import compare
-from moeprof.analyzers.results import Change, Diff, KernelRow, PairChange, Report, TimeRow
-from moeprof.findings import Finding, JsonValue
+from moeprof.analyzers.results import Change, Diff, KernelRow, PairChange, Report, StructureRow, TimeRow
+from moeprof.findings import SEVERITIES, Finding, JsonValue
 from tests.unit.analyzers.reports import Kernel, pairs, rank, report
 
 _MIRROR: dict[Change | None, Change | None] = {
@@ -55,7 +55,7 @@ def reports(draw: st.DrawFn) -> Report:
                 kernel_sum=draw(_TIME),
             )
         )
-    severities = draw(st.lists(st.sampled_from(["error", "warning", "note"]), max_size=2))
+    severities = draw(st.lists(st.sampled_from(SEVERITIES), max_size=2))
     findings = tuple(Finding(f"found-{severity}", severity, "It was found.") for severity in severities)
     return report(*ranks, source=draw(st.sampled_from(["here", "there"])), findings=findings)
 
@@ -159,7 +159,8 @@ def test_a_report_against_itself_is_unchanged(one: Report) -> None:
     launches = any(row.total for each in one.ranks for row in each.kernels)
     assert result.verdict == "unchanged" or (result.verdict == "not_comparable" and not launches)
     assert {row.change for row in result.structure} <= {"same", None}
-    assert all(row.base == row.candidate for row in (*result.structure, *result.kernels, *result.time))
+    rows: list[StructureRow | KernelRow | TimeRow] = [*result.structure, *result.kernels, *result.time]
+    assert all(row.base == row.candidate for row in rows)
     assert not [found for found in result.findings if found.slug in ("arms-equal", "backend-changed")]
 
 
