@@ -243,7 +243,7 @@ def _time(material: Material) -> Iterator[str]:
 
 def _iteration_numbers(material: Material) -> Iterator[str]:
     before, after = iterations_text(material.base), iterations_text(material.candidate)
-    if material.base.ranks and before != after:
+    if before != after:
         yield f"figures are per iteration: base counts {before} iterations a rank, candidate {after}"
 
 

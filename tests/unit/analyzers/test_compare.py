@@ -291,6 +291,33 @@ def test_two_sides_without_launches_are_not_comparable() -> None:
     )
 
 
+def test_a_class_without_data_is_not_called_unchanged() -> None:
+    # GIVEN an arm whose quant launches have no value per iteration
+    one = rank([NORM, Kernel("q", "quant", 2)])
+    counts = tuple(
+        replace(row, per_iteration=None, constant=None) if row.class_ == "quant" else row for row in one.counts
+    )
+    # WHEN compared with the same arm, values and all
+    result = compare(report(replace(one, counts=counts)), report(one))
+    # THEN what is equal is not enough for a verdict
+    assert result.verdict == "not_comparable"
+    assert result.summary == ("not comparable: 1 of 16 figures have no data on a side, and the others are equal",)
+
+
+def test_a_difference_counts_even_where_other_figures_have_no_data() -> None:
+    # GIVEN arms that differ in a norm, one of them without a value for quant
+    one = rank([NORM, Kernel("q", "quant", 2)])
+    counts = tuple(
+        replace(row, per_iteration=None, constant=None) if row.class_ == "quant" else row for row in one.counts
+    )
+    other = report(rank([Kernel(NORM.name, "norm", 11), Kernel("q", "quant", 2)]))
+    # WHEN compared
+    result = compare(report(replace(one, counts=counts)), other)
+    # THEN the arms are known to differ
+    assert result.verdict == "changed"
+    assert [(row.base, row.change) for row in result.structure] == [(10, "more"), (None, None)]
+
+
 def test_a_graph_level_capture_has_no_counts() -> None:
     # GIVEN a base whose capture recorded whole graphs
     graph_level = Finding("graph-level-capture", "warning", "whole graphs were recorded")

@@ -140,6 +140,31 @@ def test_at_most_six_kernels_are_named_on_a_side_and_the_rest_counted() -> None:
     ) in sentences
 
 
+def test_the_rest_counts_kernels_and_not_short_names() -> None:
+    # GIVEN six kernels launched often, and two of one short name launched once each
+    often = [Kernel(name, "copy", 9) for name in "abcdef"]
+    seldom = [Kernel("void g<1>()", "copy", 1), Kernel("void g<2>()", "copy", 1)]
+    # WHEN they are new in an arm
+    sentences = summary([NORM], [NORM, *often, *seldom])
+    # THEN the two that are not named are counted as two
+    assert next(text for text in sentences if text.startswith("8 kernels added")).endswith(
+        "+`f` x9 (copy, target), 2 more added"
+    )
+
+
+def test_a_phase_whose_pairs_changed_is_not_called_unchanged() -> None:
+    # GIVEN arms of equal launches that pair them in one phase otherwise
+    kernels = [NORM, Kernel("s", "sampling", 2, "sample")]
+    base, candidate = (report(rank(kernels, pairs=pairs((pairs_there, 0, 0)))) for pairs_there in (4, 5))
+    # WHEN compared
+    # THEN only the other phase is unchanged
+    assert compare(base, candidate).summary == (
+        "AG/RS pairs 4 -> 5 per iteration (target 4 -> 5)",
+        "sample: unchanged (2 kernels)",
+        "kernels per iteration 12 -> 12",
+    )
+
+
 def test_kernels_launched_more_or_less_often_are_told() -> None:
     # GIVEN arms in which one template takes launches of another
     # WHEN compared
