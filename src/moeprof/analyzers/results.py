@@ -39,7 +39,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class IterationCounts:
-    """How many iterations of each kind; kinds are None for marker families that carry none."""
+    """How many iterations of each kind; kinds are None for marker families that carry none.
+
+    `counted` are those that counts are taken over; None where whoever built the report does not say.
+    """
 
     marker: str | None
     total: int
@@ -48,6 +51,7 @@ class IterationCounts:
     mixed: int | None
     idle: int | None
     partial: int
+    counted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
