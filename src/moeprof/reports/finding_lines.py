@@ -13,7 +13,7 @@ _NOTES_SHOWN = 10
 
 
 def findings_section(findings: Sequence[Finding], ranks: Mapping[str | None, str], *, wide: bool) -> Section:
-    """Return the section; notes beyond ten are counted instead of listed, unless the page is wide."""
+    """Return the section; an empty label leaves the rank out. Notes beyond ten are counted instead of listed, unless the page is wide."""
     ranked = sorted(findings, key=order)
     notes = [finding for finding in ranked if finding.severity == "note"]
     shown = ranked if wide else [f for f in ranked if f.severity != "note"] + notes[:_NOTES_SHOWN]
@@ -26,5 +26,6 @@ def findings_section(findings: Sequence[Finding], ranks: Mapping[str | None, str
 
 
 def _line(finding: Finding, ranks: Mapping[str | None, str]) -> str:
-    rank = "" if finding.rank is None else f" ({ranks.get(finding.rank, safe(finding.rank))})"
+    label = "" if finding.rank is None else ranks.get(finding.rank, safe(finding.rank))
+    rank = f" ({label})" if label else ""
     return f"{finding.severity}[{safe(finding.slug)}]{rank}: {safe(finding.message)}"

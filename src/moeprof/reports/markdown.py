@@ -8,7 +8,7 @@ from moeprof.reports.document import Column, Lines, Page, Section, Table
 from moeprof.reports.names import safe, shorten_all
 
 _NAME_WIDTH = 80
-_SPECIAL = re.compile(r"([\\`*\[\]|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_SPECIAL = re.compile(r"([\\`*\[|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _LINE_START = re.compile(r"^([-+#>])|^(\d+)([.)])(?=\s)")
 
 
@@ -19,7 +19,11 @@ def escape(text: str) -> str:
     'gemm&lt;a\\|b&gt;(\\_\\_half\\*)'
     """
     entities = safe(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    escaped = _SPECIAL.sub(lambda match: f"\\{match[0]}", entities)
+    return _SPECIAL.sub(lambda match: f"\\{match[0]}", entities)
+
+
+def _paragraph(text: str) -> str:
+    escaped = escape(text)
     return _LINE_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
 
 
@@ -45,8 +49,8 @@ def _section(section: Section, *, wide: bool) -> str:
 
 def _lines(lines: Lines) -> str:
     if lines.bullets or len(lines.items) > 1:
-        return "\n".join(f"- {escape(item)}" for item in lines.items)
-    return "\n".join(escape(item) for item in lines.items)
+        return "\n".join(f"- {_paragraph(item)}" for item in lines.items)
+    return "\n".join(_paragraph(item) for item in lines.items)
 
 
 def _table(table: Table, *, wide: bool) -> str:
@@ -57,7 +61,7 @@ def _table(table: Table, *, wide: bool) -> str:
     for row in table.rows:
         lines.append(_row([_cell(cell, column, short) for cell, column in zip(row, table.columns, strict=True)]))
     text = "\n".join(lines)
-    return text + "".join(f"\n\n{escape(note)}" for note in table.notes)
+    return text + "".join(f"\n\n{_paragraph(note)}" for note in table.notes)
 
 
 def _cell(cell: str, column: Column, short: dict[str, str]) -> str:

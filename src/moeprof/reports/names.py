@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 NO_RANK = "(no rank)"
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _HEAD_SHARE = 0.6
+_WRAPPERS = ("cutlass::device_kernel<", "cutlass::Kernel2<", "flash::enable_sm90_or_later<")
 
 
 def safe(text: str) -> str:
@@ -26,12 +27,19 @@ def safe(text: str) -> str:
 
 
 def core(name: str) -> str:
-    """Return a C++ signature without its return type and parameter list; other names as they are.
+    """Return a C++ signature without return type, parameter list and wrappers that say nothing; other names as they are.
 
-    >>> core("void act<int>(int*, float)"), core("triton_poi_fused_4"), core("f()")
-    ('act<int>', 'triton_poi_fused_4', 'f')
+    >>> core("void act<int>(int*, float)"), core("triton_poi_fused_4"), core("void cutlass::Kernel2<gemm>(gemm::Params)")
+    ('act<int>', 'triton_poi_fused_4', 'gemm')
     """
-    text = name.removeprefix("void ")
+    text = _without_parameters(name.removeprefix("void "))
+    for wrapper in _WRAPPERS:
+        if text.startswith(wrapper) and text.endswith(">"):
+            text = text.removeprefix(wrapper).removesuffix(">").rstrip()
+    return text
+
+
+def _without_parameters(text: str) -> str:
     if not text.endswith(")"):
         return text
     depth = 0
@@ -51,8 +59,8 @@ def shorten(name: str, width: int, *, ellipsis: str = "…") -> str:
     if len(name) <= width:
         return name
     room = max(width - len(ellipsis), 1)
-    head = -(-int(room * _HEAD_SHARE * 10) // 10)
-    tail = room - head
+    tail = int(room * (1 - _HEAD_SHARE))
+    head = room - tail
     return name[:head] + ellipsis + (name[-tail:] if tail else "")
 
 
@@ -60,7 +68,7 @@ def shorten_all(names: Iterable[str], width: int, *, ellipsis: str = "…") -> d
     """Return each name with its short form. Different names that would look the same show where they differ.
 
     >>> shorten_all(["gemm<bf16, 1024, false>(int)", "gemm<bf16, 512, false>(int)"], 16, ellipsis="~")
-    {'gemm<bf16, 1024, false>(int)': 'gemm<bf1~, 1024~', 'gemm<bf16, 512, false>(int)': 'gemm<bf1~, 512, ~'}
+    {'gemm<bf16, 1024, false>(int)': 'gemm<bf~, 1024,~', 'gemm<bf16, 512, false>(int)': 'gemm<bf~, 512, ~'}
     """
     distinct = list(dict.fromkeys(names))
     cores = {name: core(safe(name)) for name in distinct}
@@ -101,15 +109,18 @@ def _around(text: str, position: int, width: int, ellipsis: str) -> str:
 
 
 def short_ranks(keys: Sequence[str | None]) -> list[str]:
-    """Return rank keys without the parts that all of them share; the whole key for a single rank.
+    """Return rank keys by the first parts that tell them apart; the whole key for a single rank.
 
     >>> short_ranks(["dp0_pp0_ep0_rank0", "dp1_pp0_ep1_rank0"])
-    ['dp0_ep0', 'dp1_ep1']
+    ['dp0', 'dp1']
     """
-    parts = [key.split("_") if key is not None else [] for key in keys]
+    whole = [NO_RANK if key is None else safe(key) for key in keys]
+    parts = [name.split("_") for name in whole]
     if len(keys) < 2 or len({len(part) for part in parts}) != 1:
-        return [NO_RANK if key is None else safe(key) for key in keys]
-    varying = [index for index, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
-    if not varying:
-        return [NO_RANK if key is None else safe(key) for key in keys]
-    return [safe("_".join(part[index] for index in varying)) for part in parts]
+        return whole
+    labels = [""] * len(keys)
+    for column in zip(*parts, strict=True):
+        longer = [f"{label}_{part}" if label else part for label, part in zip(labels, column, strict=True)]
+        if len(set(longer)) > len(set(labels)):
+            labels = longer
+    return labels if len(set(labels)) == len(keys) else whole

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import RankReport, Spread, TimeTotals
 from moeprof.reports.document import Column, Lines, Section, Table
-from moeprof.reports.structure import CPU_ONLY, NO_ACTIVITY, Labelled, is_cpu_only
+from moeprof.reports.structure import NO_ACTIVITY, Labelled
 from moeprof.reports.units import NO_DATA, between, milliseconds
 
 _RANKS_AS_COLUMNS = 2
@@ -17,9 +17,9 @@ _TOTALS = (
     ("kernel_busy", "kernel busy", "at least one kernel runs"),
     ("gpu_busy", "GPU busy", "at least one kernel, memcpy or memset runs"),
     ("wall", "wall", "first start to last end on the GPU"),
-    ("compute_busy", "compute busy", "at least one kernel runs that is no communication"),
-    ("comm_busy", "comm. busy", "at least one communication kernel runs"),
-    ("comm_exposed", "comm. exposed", "communication runs and no computation does"),
+    ("compute_busy", "compute", "at least one kernel runs that is no communication"),
+    ("comm_busy", "comm.", "at least one communication kernel runs"),
+    ("comm_exposed", "exposed", "communication runs and no computation does"),
     ("idle", "idle", "wall without GPU busy"),
 )
 #: Figures per iteration, in the order of `_spreads`.
@@ -27,7 +27,7 @@ _FIGURES = (
     "wall",
     "GPU busy",
     "kernel sum",
-    "comm. exposed",
+    "exposed comm.",
     "GPU busy, target",
     "GPU busy, draft",
     "GPU busy, sample",
@@ -37,10 +37,8 @@ _FIGURES = (
 def totals_section(ranks: Sequence[Labelled]) -> Section:
     """Return the times over the whole trace: figures as rows for up to two ranks, else ranks as rows."""
     title = "Times over the whole trace (ms)"
-    measured = [(label, rank.time_ns) for label, rank in ranks if rank.time_ns.wall is not None]
-    if not measured:
-        cpu_only = any(is_cpu_only(rank) for _, rank in ranks)
-        return Section(title, (Lines((CPU_ONLY if cpu_only else NO_ACTIVITY,)),))
+    if all(rank.time_ns.wall is None for _, rank in ranks):
+        return Section(title, (Lines((NO_ACTIVITY,)),))
     labelled = [(label, rank.time_ns) for label, rank in ranks]
     if len(ranks) <= _RANKS_AS_COLUMNS:
         columns = (Column("figure"), *(Column(label, "number") for label, _ in labelled), Column("what it is"))
@@ -59,7 +57,7 @@ def per_iteration_section(ranks: Sequence[Labelled], *, wide: bool) -> Section:
     title = "Times per iteration (ms)"
     if not any(spread for _, rank in ranks for spread in _spreads(rank)):
         return Section(title, (Lines(("no data",)),))
-    notes = (_steady([rank for _, rank in ranks]),)
+    notes: tuple[str, ...] = (_steady([rank for _, rank in ranks]),)
     if len(ranks) <= _RANKS_AS_COLUMNS:
         columns = (Column("median [least .. greatest]"), *(Column(label, "number") for label, _ in ranks))
         rows = tuple(

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moeprof.analyzers.results import RankReport, Report, Spread
+from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import NO_RANK, safe, short_ranks
 from moeprof.reports.rank_times import per_iteration_section, totals_section
-from moeprof.reports.structure import structure_sections
+from moeprof.reports.structure import is_cpu_only, structure_sections
 from moeprof.reports.units import between, count, duration, milliseconds, plural, share
 
 _RANKS_NAMED = 8
 _KERNELS_SHOWN = 10
+_LAST_SHOWN = 4
 _KINDS = ("decode", "prefill", "mixed", "idle")
 
 
@@ -24,9 +26,10 @@ def report_page(report: Report, *, wide: bool = False) -> Page:
         report: What to show.
         wide: Fold nothing.
     """
-    labels = short_ranks([rank.rank for rank in report.ranks])
+    alone = len(report.ranks) == 1
+    labels = ["value"] if alone else short_ranks([rank.rank for rank in report.ranks])
     ranks = tuple(zip(labels, report.ranks, strict=True))
-    by_key = {rank.rank: label for label, rank in ranks}
+    by_key = {rank.rank: "" if alone else label for label, rank in ranks}
     sections = [
         Section("Iterations", (Lines(_iterations(ranks)),)),
         *structure_sections(ranks),
@@ -56,7 +59,7 @@ def _ranks_named(report: Report, labels: Sequence[str]) -> str:
         return "none"
     if len(labels) == 1:
         rank = report.ranks[0]
-        return f"1 ({labels[0]})" if rank.rank is not None else f"1 {NO_RANK}"
+        return f"1 {NO_RANK}" if rank.rank is None else f"1 ({safe(rank.rank)})"
     named = ", ".join(labels[:_RANKS_NAMED])
     more = len(labels) - _RANKS_NAMED
     return f"{len(labels)} ({named}{f' and {more} more' if more > 0 else ''})"
@@ -67,7 +70,7 @@ def _iterations(ranks: Sequence[tuple[str, RankReport]]) -> tuple[str, ...]:
     for label, rank in ranks:
         said.setdefault(_iteration_line(rank), []).append(label)
     if len(said) == 1 and len(ranks) > 1:
-        return tuple(f"{line} (all {len(ranks)} ranks)" for line in said)
+        return tuple(f"{line} ({len(ranks)} ranks)" for line in said)
     if len(ranks) == 1:
         return tuple(said)
     return tuple(f"{', '.join(labels)}: {line}" for line, labels in said.items()) or ("no rank was read",)
@@ -78,10 +81,10 @@ def _iteration_line(rank: RankReport) -> str:
     if iterations.marker is None:
         return "no iteration markers: the trace is one window, nothing is known per iteration"
     known = [(kind, getattr(iterations, kind)) for kind in _KINDS if getattr(iterations, kind) is not None]
-    kinds = ": " + ", ".join(f"{number} {kind}" for kind, number in known) if known else ""
-    partial = f"; {iterations.partial} partial"
+    kinds = "".join(f"{number} {kind}, " for kind, number in known)
     over = "" if rank.counts_over is None else f"; counts over {safe(rank.counts_over)}"
-    return f"{plural(iterations.total, 'iteration')} by {safe(iterations.marker)} markers{kinds}{partial}{over}"
+    total = plural(iterations.total, "iteration")
+    return f"{total} ({safe(iterations.marker)} markers): {kinds}{iterations.partial} partial{over}"
 
 
 def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
@@ -99,21 +102,23 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         sums = sorted(total for _, total in merged[key])
         times = between([milliseconds(total) for total in sums])
         rows.append((between([str(value) for value in launches]), times, class_, phase, name))
+    noun = "operator" if ranks and all(is_cpu_only(rank) for rank in ranks) else "kernel"
+    title = f"Largest {noun}s"
     if not rows:
-        return Section("Largest kernels", (Lines(("no launches counted",)),))
-    notes = ["kernel sums over the iterations counted; a collective's sum holds its wait for the other ranks"]
+        return Section(title, (Lines(("no launches counted",)),))
+    notes = [f"launches per iteration, {noun} sum over the iterations counted; a collective's sum holds its wait for the other ranks"]
     if len(ranks) > 1:
         notes.append("a .. b: least and greatest rank")
     if len(shown) < len(ordered):
-        notes.append(f"{plural(len(ordered) - len(shown), 'more kernel')} (--wide shows them)")
+        notes.append(f"{plural(len(ordered) - len(shown), f'more {noun}')} (--wide shows them)")
     columns = (
-        Column("per iteration", "number"),
-        Column("kernel sum, ms", "number"),
+        Column("per iter.", "number"),
+        Column("sum, ms", "number"),
         Column("class"),
         Column("phase"),
-        Column("kernel", "name"),
+        Column(noun, "name"),
     )
-    return Section("Largest kernels", (Table(columns, tuple(rows), tuple(notes)),), long=True)
+    return Section(title, (Table(columns, tuple(rows), tuple(notes)),), long=True)
 
 
 def _layers(ranks: Sequence[tuple[str, RankReport]]) -> tuple[Section, ...]:
@@ -128,7 +133,7 @@ def _layers(ranks: Sequence[tuple[str, RankReport]]) -> tuple[Section, ...]:
     )
 
 
-def _layer_line(layer: dict[str, object]) -> str:
+def _layer_line(layer: dict[str, JsonValue]) -> str:
     sequence = layer.get("sequence")
     steps = " ".join(safe(str(step)) for step in sequence) if isinstance(sequence, list) else ""
     return f"{safe(str(layer.get('phase')))}: {layer.get('repeat')} x [{steps}]"
@@ -138,7 +143,7 @@ def _across(report: Report, labels: dict[str | None, str]) -> tuple[Section, ...
     across = report.across_ranks
     if len(report.ranks) < 2:
         return ()
-    agreement = {None: "agreement: no data", True: f"all {len(report.ranks)} ranks agree", False: "ranks differ"}
+    agreement = {None: "agreement: no data", True: f"{len(report.ranks)} ranks agree", False: "ranks differ"}
     blocks: list[Block] = [Lines((agreement[across.agree],))]
     if across.differences:
         rows = tuple(
@@ -150,7 +155,8 @@ def _across(report: Report, labels: dict[str | None, str]) -> tuple[Section, ...
         blocks.append(Lines(("skew of collectives: no data",)))
     else:
         last = sorted(across.skew.last_arrivals.items(), key=lambda item: (-item[1], item[0]))
-        late = ", ".join(f"{labels.get(key, safe(key))} {plural(times, 'time')}" for key, times in last)
+        late = ", ".join(f"{labels.get(key, safe(key))} {plural(times, 'time')}" for key, times in last[:_LAST_SHOWN])
+        late += f" and {plural(len(last) - _LAST_SHOWN, 'other')}" if len(last) > _LAST_SHOWN else ""
         blocks.append(
             Lines(
                 (
@@ -169,7 +175,7 @@ def _spread(spread: Spread) -> str:
 
 
 def _coverage(ranks: Sequence[tuple[str, RankReport]]) -> Section:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, rank in ranks:
         coverage = rank.coverage
         figures = (
@@ -182,6 +188,8 @@ def _coverage(ranks: Sequence[tuple[str, RankReport]]) -> Section:
         )
         rows.append((label, *(count(figure) for figure in figures), share(coverage.unclassified_time_share)))
     titles = ("kernels", "linked", "unlinked", "outside iter.", "invalid", "unclassified", "share of time")
-    columns = (Column("rank"), *(Column(title, "number") for title in titles))
+    columns: tuple[Column, ...] = (Column("rank"), *(Column(title, "number") for title in titles))
+    if len(ranks) == 1:
+        rows, columns = [row[1:] for row in rows], columns[1:]
     notes = ("unclassified: launches of class other, and their share of kernel time",)
     return Section("Coverage", (Table(columns, tuple(rows), notes),))
