@@ -106,7 +106,8 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
     title = f"Largest {noun}s"
     if not rows:
         return Section(title, (Lines(("no launches counted",)),))
-    notes = [f"launches per iteration, {noun} sum over the iterations counted; a collective's sum holds its wait for the other ranks"]
+    over = f"launches per iteration, {noun} sum over the iterations counted"
+    notes = [f"{over}; a collective's sum holds its wait for the other ranks"]
     if len(ranks) > 1:
         notes.append("a .. b: least and greatest rank")
     if len(shown) < len(ordered):

@@ -178,7 +178,9 @@ def unequal_report() -> Report:
     """Return a report of two ranks of which the second has another number of launches and a partial iteration."""
     first, second = rank_report(0), rank_report(1)
     counts = tuple(
-        replace(row, per_iteration=7, distinct=(7,), total=154) if row.class_ == "copy" and row.phase == "sample" else row
+        replace(row, per_iteration=7, distinct=(7,), total=154)
+        if row.class_ == "copy" and row.phase == "sample"
+        else row
         for row in second.counts
     )
     iterations = IterationCounts("vllm", 21, 20, 0, 1, 0, 1)
@@ -299,7 +301,9 @@ def diff() -> Diff:
         environment=(),
         claims=(),
         verdict="changed",
-        findings=(Finding("profiled-times", "note", "times come from profiled passes and say nothing about speed", None),),
+        findings=(
+            Finding("profiled-times", "note", "times come from profiled passes and say nothing about speed", None),
+        ),
     )
 
 
