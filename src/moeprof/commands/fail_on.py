@@ -35,11 +35,18 @@ def happened(diff: Diff) -> tuple[str, ...]:
     true = {
         "regression": diff.verdict == "regressed",
         "structure": diff.verdict == "changed" or any(row.change in _MOVED for row in diff.structure),
-        "missing": "missing" in slugs,
+        "missing": _missing(diff),
         "gate": "gate-failed" in slugs,
         "inconclusive": diff.verdict == "inconclusive",
     }
     return tuple(word for word in WORDS if true[word])
+
+
+def _missing(diff: Diff) -> bool:
+    pairs = (diff.pairs.ag_rs, diff.pairs.moe_gemm)
+    figures = [(row.base, row.candidate) for row in (*diff.structure, *pairs, *diff.time)]
+    lost = any(base is not None and candidate is None for base, candidate in figures)
+    return lost or diff.candidate.ranks < diff.base.ranks
 
 
 def outcome(diff: Diff, words: tuple[str, ...], *, same_path: bool) -> Outcome:

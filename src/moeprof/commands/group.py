@@ -8,6 +8,8 @@ from typing import cast
 
 import click
 
+_OTHER = "Other"
+
 
 class LazyGroup(click.Group):
     """A group that knows the first help line of its subcommands without importing them.
@@ -51,10 +53,10 @@ class GroupedCommand(click.Command):
         """Write the options, grouped."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
             if record is not None:
-                groups.setdefault(getattr(parameter, "heading", "Other"), []).append(record)
-        for heading, records in groups.items():
+                groups.setdefault(getattr(parameter, "heading", _OTHER), []).append(record)
+        for heading, records in sorted(groups.items(), key=lambda group: group[0] == _OTHER):
             with formatter.section(heading):
                 formatter.write_dl(records)
 
@@ -69,6 +71,6 @@ class GroupedCommand(click.Command):
 class GroupedOption(click.Option):
     """An option that stands under a heading of the help."""
 
-    def __init__(self, *names: str, heading: str = "Other", **attributes: object) -> None:
+    def __init__(self, *names: str, heading: str = _OTHER, **attributes: object) -> None:
         super().__init__(names, **attributes)  # type: ignore[arg-type]
         self.heading = heading

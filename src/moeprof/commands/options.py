@@ -64,9 +64,7 @@ class Shared:
 def shared_params() -> list[click.Parameter]:
     """Return the shared options for the parameter list of a command."""
     return [
-        GroupedOption(
-            "--rules", metavar="FILE", heading=_READING, help="Kernel rules that go before the built-in ones."
-        ),
+        GroupedOption("--rules", metavar="FILE", heading=_READING, help="Kernel rules (TOML) to use."),
         GroupedOption(
             "--marker", metavar="REGEX", heading=_READING, help="Annotations that match start an iteration each."
         ),

@@ -13,6 +13,7 @@ from moeprof.reports.names import safe
 from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
 
 _KERNELS_SHOWN = 15
+_NOTE_WIDTH = 96
 _TONES: dict[str, Tone] = {
     "unchanged": "good",
     "improved": "good",
@@ -35,7 +36,7 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False)
         Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
         _structure(diff.structure, wide=wide),
         _pairs(diff),
-        _times(diff.time),
+        _times(diff.time, wide=wide),
         _kernels(diff.kernels, wide=wide),
         *_layers(diff.layers),
         findings_section(diff.findings, {}, wide=wide),
@@ -93,7 +94,7 @@ def _pairs(diff: Diff) -> Section:
     return Section("Pairs per iteration", (Table(columns, rows),))
 
 
-def _times(times: Sequence[TimeRow]) -> Section:
+def _times(times: Sequence[TimeRow], *, wide: bool) -> Section:
     title = "Times per iteration (ms)"
     if not times:
         return Section(title, (Lines(("no data",)),))
@@ -112,19 +113,25 @@ def _times(times: Sequence[TimeRow]) -> Section:
         cells = (row.metric, row.phase or "all", milliseconds(row.base), milliseconds(row.candidate), change(row.ratio))
         interval = NO_DATA if row.interval is None else " .. ".join(change(bound) for bound in row.interval)
         rows.append((*cells, interval) if with_interval else cells)
-    return Section(title, (Table(tuple(columns), tuple(rows), _time_notes(times)),))
+    return Section(title, (Table(tuple(columns), tuple(rows), _time_notes(times, wide=wide)),))
 
 
-def _time_notes(times: Sequence[TimeRow]) -> tuple[str, ...]:
+def _time_notes(times: Sequence[TimeRow], *, wide: bool) -> tuple[str, ...]:
+    """Return what is said of all rows as one line, then what is said of some; long asides only when wide."""
     said: dict[str, list[str]] = {}
     for row in times:
-        for text in (row.method, row.note):
-            if text and row.metric not in said.setdefault(safe(text), []):
-                said[safe(text)].append(row.metric)
-    everything = {row.metric for row in times}
-    return tuple(
-        text if set(metrics) == everything else f"{', '.join(metrics)}: {text}" for text, metrics in said.items()
-    )
+        label = row.metric if row.phase is None else f"{row.metric} {row.phase}"
+        for clause in (row.method, *row.note.split("; ")):
+            if clause:
+                said.setdefault(safe(clause), []).append(label)
+    common = [clause for clause, labels in said.items() if len(labels) == len(times)]
+    special = [f"{', '.join(labels)}: {clause}" for clause, labels in said.items() if len(labels) < len(times)]
+    shown = [note for note in special if wide or len(note) <= _NOTE_WIDTH]
+    notes = ["; ".join(common)] if common else []
+    notes.extend(shown)
+    if len(shown) < len(special):
+        notes.append(f"{plural(len(special) - len(shown), 'more remark')} (--wide shows them)")
+    return tuple(notes)
 
 
 def _kernels(kernels: Sequence[KernelRow], *, wide: bool) -> Section:

@@ -27,5 +27,6 @@ def findings_section(findings: Sequence[Finding], ranks: Mapping[str | None, str
 
 def _line(finding: Finding, ranks: Mapping[str | None, str]) -> str:
     label = "" if finding.rank is None else ranks.get(finding.rank, safe(finding.rank))
-    rank = f" ({label})" if label else ""
-    return f"{finding.severity}[{safe(finding.slug)}]{rank}: {safe(finding.message)}"
+    side = finding.evidence.get("side")
+    about = " ".join(part for part in (safe(side) if isinstance(side, str) else "", label) if part)
+    return f"{finding.severity}[{safe(finding.slug)}]{f' ({about})' if about else ''}: {safe(finding.message)}"
