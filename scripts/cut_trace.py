@@ -112,13 +112,14 @@ def choose(events: list[Event], marker: re.Pattern[str], first: int, last: int) 
     Raises:
         CutError: No such iterations, or a next marker is missing: the last iteration of a file may be cut already.
     """
-    markers = [e for e in events if e.category == "user_annotation" and marker.search(e.name) and e.start is not None]
-    markers.sort(key=lambda e: e.start or Decimal(0))
+    markers = sorted(
+        ((e.start, e.thread) for e in events if e.category == "user_annotation" and marker.search(e.name) and e.start),
+        key=lambda pair: pair[0],
+    )
     if last + 1 >= len(markers):
         raise CutError(f"iterations {first}..{last} and the start of the next are needed; the file has {len(markers)}")
-    begin, end = markers[first].start, markers[last + 1].start
-    assert begin is not None and end is not None  # filtered above
-    thread = markers[first].thread
+    begin, thread = markers[first]
+    end, _ = markers[last + 1]
 
     made_rows = {e.correlation for e in events if e.category in DEVICE}
     calls = {
@@ -184,8 +185,16 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="rank file, plain or gzip")
     parser.add_argument("target", type=Path, help="file to write; gzip when the name ends in .gz")
-    parser.add_argument("--iterations", type=parse_range, required=True, metavar="I..J", help="counted from 0, both ends included")
-    parser.add_argument("--marker", type=re.compile, default=re.compile(MARKER), metavar="REGEX", help="default: vLLM's execute_context_*")
+    parser.add_argument(
+        "--iterations", type=parse_range, required=True, metavar="I..J", help="counted from 0, both ends included"
+    )
+    parser.add_argument(
+        "--marker",
+        type=re.compile,
+        default=re.compile(MARKER),
+        metavar="REGEX",
+        help="default: vLLM's execute_context_*",
+    )
     options = parser.parse_args(argv)
     raw = options.source.read_bytes()
     plain = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
