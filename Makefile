@@ -96,9 +96,9 @@ golden: build ## rewrite stored outputs of tests and docs; review the diff
 	@git --no-pager diff --stat -- tests README.md docs
 
 bench: build ## measure; see benchmarks/README.md
-	@$(BIN)/python benchmarks/reader.py
-	@$(BIN)/python benchmarks/diff_h200.py
-	@$(BIN)/python benchmarks/hta.py
+	@$(BIN)/python -m benchmarks.reader
+	@$(BIN)/python -m benchmarks.diff_h200
+	@$(BIN)/python -m benchmarks.hta
 
 docs: build ## run the examples of README and docs, check their links
 	@$(BIN)/python -m pytest -q tests/docs

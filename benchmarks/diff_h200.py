@@ -1,6 +1,6 @@
 """What `moeprof diff` of two arms costs as a whole process: start, imports, reading, counting, text.
 
-    python benchmarks/diff_h200.py [BASE CANDIDATE] [--runs 7]
+    python -m benchmarks.diff_h200 [BASE CANDIDATE] [--runs 7]
 
 Without folders: the full H200 traces where they are there (MOEPROF_SHARED, or ../shared), else the samples.
 """
@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from measure import BenchmarkError, measure, spread
+from benchmarks.measure import BenchmarkError, measure, spread
 
 ROOT = Path(__file__).resolve().parent.parent
 

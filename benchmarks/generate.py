@@ -1,6 +1,6 @@
 """Write Kineto traces of any size, as vLLM's decode of a mixture-of-experts model leaves them. Standard library only.
 
-    python benchmarks/generate.py OUT.json --megabytes 500 --layout v213 --mode graph --stacks
+    python -m benchmarks.generate OUT.json --megabytes 500 --layout v213 --mode graph --stacks
 
 The same arguments give the same bytes. Layouts: v211 (torch up to 2.11, two lines for the head of an event) and v213 (one
 field a line). Modes: eager (one launch call and one flow pair per kernel) and graph (one launch call per graph replay). With

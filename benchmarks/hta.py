@@ -1,6 +1,6 @@
 """HolisticTraceAnalysis on the same files, in an environment of its own outside the tree.
 
-    python benchmarks/hta.py [FOLDER ...] [--runs 5]
+    python -m benchmarks.hta [FOLDER ...] [--runs 5]
 
 The environment is made on first use under ${XDG_CACHE_HOME:-~/.cache}/moeprof/. Where it cannot be made (no network, no
 package), the benchmark says so and is skipped. pandas is pinned: HTA 0.5.0 does not load these files with pandas 3.
@@ -16,8 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from diff_h200 import folders
-from measure import BenchmarkError, measure, spread
+from benchmarks.diff_h200 import folders
+from benchmarks.measure import BenchmarkError, measure, spread
 
 PINS = ["HolisticTraceAnalysis==0.5.0", "pandas==2.3.3"]
 

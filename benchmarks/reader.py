@@ -1,6 +1,6 @@
 """Speed and memory of the native reader on generated traces, beside counting newlines in the same bytes.
 
-    python benchmarks/reader.py [--megabytes 200] [--runs 5]
+    python -m benchmarks.reader [--megabytes 200] [--runs 5]
 
 Each figure comes from processes of their own. MB/s are of uncompressed JSON; "x newlines" is the reader's time over the time
 that counting newlines (`bytes.count`) takes for the same bytes in the same process, which says more than MB/s do on a shared machine.
@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generate import create
-from measure import BenchmarkError, measure, spread
+from benchmarks.generate import create
+from benchmarks.measure import BenchmarkError, measure, spread
 
 READ = """
 import json, sys, time
