@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import polars as pl
 
@@ -67,12 +68,12 @@ class KinetoFile:
     bytes_read: int
 
 
-class _Malformed(Exception):
+class _MalformedError(Exception):
     def __init__(self, message: str, byte: int) -> None:
         self.message, self.byte = message, byte
 
 
-class _Ended(Exception):
+class _EndedError(Exception):
     """The text ended inside the document."""
 
 
@@ -122,7 +123,7 @@ class _Text:
                 parts.append(raw.decode("utf-8", errors="replace"))
             i = run.end()
             if i >= self.size:
-                raise _Ended
+                raise _EndedError
             if self.data[i] == 0x22:
                 break
             i = self._escape(i, parts, first)
@@ -133,14 +134,14 @@ class _Text:
 
     def _escape(self, i: int, parts: list[str], first: dict[str, int]) -> int:
         if i + 1 >= self.size:
-            raise _Ended
+            raise _EndedError
         letter = self.data[i + 1]
         if letter in _ESCAPES:
             parts.append(_ESCAPES[letter])
             return i + 2
         if letter != 0x75:
             shown = chr(letter) if 0x20 <= letter < 0x7F else f"0x{letter:02x}"
-            raise _Malformed(f"invalid escape \\{shown}", i)
+            raise _MalformedError(f"invalid escape \\{shown}", i)
         code = self._hex(i)
         if 0xD800 <= code < 0xDC00 and self.data[i + 6 : i + 8] == b"\\u":
             low = self._hex(i + 6)
@@ -158,9 +159,9 @@ class _Text:
         digits = self.data[i + 2 : i + 6]
         for digit in digits:
             if digit not in b"0123456789abcdefABCDEF":
-                raise _Malformed("invalid escape \\u", i)
+                raise _MalformedError("invalid escape \\u", i)
         if len(digits) < 4:
-            raise _Ended
+            raise _EndedError
         return int(digits, 16)
 
     def value(self, depth: int) -> Node:
@@ -185,19 +186,19 @@ class _Text:
         if _NUMBER.match(raw):
             self.pos = end
             if at_end:
-                raise _Ended
+                raise _EndedError
             return _Number(raw.decode("ascii"))
         if _NON_FINITE.match(raw):
             self.pos = end
             self.notice("non-finite-number", start, raw.decode("ascii"))
             return NON_FINITE
         if at_end and raw and self._may_go_on(raw):
-            raise _Ended
+            raise _EndedError
         if not raw:
-            raise _Malformed("a value is missing", start)
+            raise _MalformedError("a value is missing", start)
         if raw[0] in b"+-.0123456789":
-            raise _Malformed("bad number", start)
-        raise _Malformed("unexpected text", start)
+            raise _MalformedError("bad number", start)
+        raise _MalformedError("unexpected text", start)
 
     @staticmethod
     def _may_go_on(raw: bytes) -> bool:
@@ -209,42 +210,42 @@ class _Text:
 
     def open(self, depth: int) -> None:
         if depth > MAX_DEPTH:
-            raise _Malformed(f"nesting above {MAX_DEPTH}", self.pos)
+            raise _MalformedError(f"nesting above {MAX_DEPTH}", self.pos)
         self.pos += 1
 
     def key(self) -> str:
         """Read a key and its colon; `pos` stands on what should be a quote."""
         start = self.pos
         if self.data[start] != 0x22:
-            raise _Malformed("a key is missing", start)
+            raise _MalformedError("a key is missing", start)
         key = self.string()
         byte = self.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte != 0x3A:
-            raise _Malformed("unescaped quote in a string", start)
+            raise _MalformedError("unescaped quote in a string", start)
         self.pos += 1
         if self.blank() < 0:
-            raise _Ended
+            raise _EndedError
         return key
 
     def separator(self, close: int, value_start: int) -> bool:
         """Read a comma or the closing bracket; return True when the container is closed."""
         byte = self.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == close:
             self.pos += 1
             return True
         if byte != 0x2C:
             if self.data[value_start] == 0x22:
-                raise _Malformed("unescaped quote in a string", value_start)
-            raise _Malformed("a comma is missing", self.pos)
+                raise _MalformedError("unescaped quote in a string", value_start)
+            raise _MalformedError("a comma is missing", self.pos)
         comma = self.pos
         self.pos += 1
         byte = self.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == close:
             self.notice("trailing-comma", comma, ",")
             self.pos += 1
@@ -256,7 +257,7 @@ class _Text:
         found: dict[str, tuple[Node, int]] = {}
         byte = self.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == 0x7D:
             self.pos += 1
             return found
@@ -273,7 +274,7 @@ class _Text:
         found: list[Node] = []
         byte = self.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == 0x5D:
             self.pos += 1
             return found
@@ -350,7 +351,7 @@ class _Event:
             return None
         ns = to_ns(found[0])
         if ns is None:
-            raise _Malformed(f"{key} is beyond 64 bits of ns", found[1])
+            raise _MalformedError(f"{key} is beyond 64 bits of ns", found[1])
         if ns[1]:
             self.notices.append(("sub-nanosecond", found[1], found[0]))
         return ns[0]
@@ -552,7 +553,7 @@ class _Reader:
         return TraceFormatError(slug, message, self.path, line, byte)
 
     def read(self) -> KinetoFile:
-        raw = open(self.path, "rb").read()
+        raw = Path(self.path).read_bytes()
         self.data, self.stream_fault, zeros = inflate(raw)
         if zeros:
             self.notice("trailing-data", len(self.data), "zero bytes after the compressed data")
@@ -561,9 +562,9 @@ class _Reader:
         try:
             self._document()
             self._rest()
-        except _Malformed as fault:
+        except _MalformedError as fault:
             raise self.error("trace-malformed", fault.message, fault.byte) from None
-        except _Ended:
+        except _EndedError:
             self._ended()
         if not self.seen_events and not self.partial:
             raise self.error("not-a-trace", "a JSON object without traceEvents")
@@ -609,7 +610,7 @@ class _Reader:
         text.open(1)
         byte = text.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == 0x7D:
             text.pos += 1
             return
@@ -634,7 +635,7 @@ class _Reader:
         whole = False  # an event has been read: the bare form may end here
         byte = text.blank()
         if byte < 0:
-            raise _Ended
+            raise _EndedError
         if byte == 0x5D:
             text.pos += 1
             return
@@ -651,22 +652,22 @@ class _Reader:
                     if byte == 0x5D:
                         self.notice("trailing-comma", comma, ",")
                 elif byte not in (0x5D, -1):
-                    raise _Malformed("a comma is missing between events", text.pos)
+                    raise _MalformedError("a comma is missing between events", text.pos)
                 if byte < 0 and not (bare and whole and not self.stream_fault):
-                    raise _Ended
+                    raise _EndedError
                 if byte < 0:
                     self.notice("missing-end-mark", len(self.data), "]")
                     return
                 if byte == 0x5D:
                     text.pos += 1
                     return
-            except _Malformed as fault:
+            except _MalformedError as fault:
                 if not self.recover:
                     raise
                 self.partial = True
                 self.notice("dropped-event", fault.byte, fault.message)
                 if not self._resume(max(fault.byte, start + 1)):
-                    raise _Ended from None
+                    raise _EndedError from None
                 if text.data[text.pos] == 0x5D:
                     text.pos += 1
                     return
@@ -693,7 +694,7 @@ class _Reader:
         if node is None or node == {}:
             held.append(("empty-event", start, ""))
         elif not isinstance(node, dict):
-            raise _Malformed("an event that is not an object", start)
+            raise _MalformedError("an event that is not an object", start)
         else:
             event = _Event(node, start)
             if self.tables.add(event):
@@ -714,11 +715,11 @@ class _Reader:
         if byte >= 0:
             if byte in b"{[":
                 raise self.error("trace-many-documents", "another JSON document follows the first", text.pos)
-            raise _Malformed("text after the end of the document", text.pos)
+            raise _MalformedError("text after the end of the document", text.pos)
         if zeros >= 0:
             self.notice("trailing-data", zeros, "zero bytes")
         if self.stream_fault:
-            raise _Ended
+            raise _EndedError
 
     def _result(self) -> KinetoFile:
         tables = self.tables

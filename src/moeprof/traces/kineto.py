@@ -139,8 +139,18 @@ def subset(whole: KinetoTables, events: pl.DataFrame, tracks: pl.DataFrame | Non
     )
 
 
+def build_info() -> dict[str, str]:
+    """Return version, profile and features of the native reader.
+
+    Raises:
+        ImportError: The native module is not installed.
+    """
+    info: dict[str, str] = _reader().build_info()
+    return info
+
+
 def _reader() -> ModuleType:
-    from moeprof import _native  # noqa: PLC0415 - importing moeprof must not load the native module
+    from moeprof import _native  # importing moeprof must not load the native module
 
     return _native
 
