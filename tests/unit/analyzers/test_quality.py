@@ -187,7 +187,7 @@ def test_a_graph_replay_with_fewer_kernels_is_a_warning() -> None:
 
 
 def test_a_kernel_gone_from_a_graph_is_no_difference_of_eager_launches() -> None:
-    # GIVEN iterations of a graph of two kernels and a silent launch; the second lacks a kernel of the graph and that call
+    # GIVEN a graph of two kernels and a silent launch; in the second iteration one kernel and that call are gone
     calls: list[Row] = []
     kernels: list[Row] = []
     for number in range(3):
