@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import milliseconds, plural
+from moeprof.analyzers.quality_text import duration, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
@@ -40,7 +40,7 @@ def impossible_durations(rank_trace: RankTrace, attribution: Attribution) -> Ite
     shown = suspicious.head(5).select(pl.col("name").cast(pl.String), *_STREAM, "start_ns", "duration_ns").to_dicts()
     worst = shown[0]
     message = (
-        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {worst['name']} on stream"
+        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {short(worst['name'])} on stream"
         f" {worst['stream']} of device {worst['device']} lasts {worst['duration_ns']} ns and outlasts later kernels of"
         f" its own stream; clipped to the next start the kernel sum is {clipped} ns instead of {raw} ns"
     )
@@ -67,7 +67,7 @@ def same_stream_overlaps(rank_trace: RankTrace, attribution: Attribution) -> Ite
     time = int(overlaps["shared_ns"].sum())
     message = (
         f"{plural(overlaps.height, 'kernel')} of {kernels.height} start before an earlier kernel of the same stream"
-        f" ended, {milliseconds(time)} in all: programmatic dependent launch makes this normal, and busy times count"
+        f" ended, {duration(time)} in all: programmatic dependent launch makes this normal, and busy times count"
         " it once"
     )
     evidence: dict[str, JsonValue] = {"overlaps": overlaps.height, "kernels": kernels.height, "overlap_ns": time}

@@ -186,6 +186,24 @@ def test_a_graph_replay_with_fewer_kernels_is_a_warning() -> None:
     )
 
 
+def test_a_kernel_gone_from_a_graph_is_no_difference_of_eager_launches() -> None:
+    # GIVEN a graph of two kernels and a silent launch; in the second iteration one kernel and that call are gone
+    calls: list[Row] = []
+    kernels: list[Row] = []
+    for number in range(3):
+        names = ("first",) if number == 1 else ("first", "second")
+        kernels += [_kernel(100 * number + 20, 100 * number + 30, name, launch=len(calls)) for name in names]
+        calls.append(_call(100 * number, is_graph=True))
+        if number != 1:
+            calls.append(_call(100 * number + 5))
+    trace = _rank_trace(kernels, calls)
+    # WHEN quality is judged
+    finding = _only(trace, _attribution(trace, (0, 100, 200)), "iteration-deviates")
+    # THEN as many calls as kernels are gone, and it is a warning all the same
+    assert finding.severity == "warning"
+    assert "the kernels of its graph launches differ" in finding.message
+
+
 def test_graph_replays_of_other_labels_are_not_compared() -> None:
     # GIVEN replays with different kernel counts in iterations with different labels
     calls = [_call(100 * n, name="cudaGraphLaunch", is_graph=True) for n in range(2)]
@@ -203,6 +221,7 @@ def test_graph_launches_without_kernels_are_an_error() -> None:
     trace = _rank_trace([_kernel(410, 473, launch=4)], [*calls, copies, _call(400)])
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "graph-launches-without-kernels")
+    assert _found(trace, _attribution(trace), "launches-without-kernels") == []
     # THEN the trace is called not reliable
     assert finding.severity == "error"
     assert finding.message == (
@@ -241,6 +260,26 @@ def test_orphans_without_any_launch_say_so() -> None:
     )
 
 
+def test_a_launch_whose_kernel_was_set_aside_is_told_once() -> None:
+    # GIVEN a launch whose only kernel row is invalid
+    invalid: list[Row] = [{"name": "a", "reason": "zero-time", "launch": 1}]
+    trace = _rank_trace([_kernel(0, 1, launch=0)], [_call(0), _call(5)], invalid=invalid, events=[{}])
+    # WHEN quality is judged
+    # THEN the row is invalid, and not lost as well
+    assert [finding.slug for finding in quality_findings(trace, _attribution(trace))] == ["invalid-rows"]
+
+
+def test_messages_cut_long_names_and_evidence_keeps_them() -> None:
+    # GIVEN an orphan with a name of 500 characters
+    trace = _rank_trace([_kernel(0, 1, "x" * 500)])
+    # WHEN quality is judged
+    finding = _only(trace, _attribution(trace), "kernels-without-launch")
+    # THEN the message stays readable
+    assert "x" * 79 + "…" in finding.message
+    assert "x" * 80 not in finding.message
+    assert finding.evidence["names"] == ["x" * 500]
+
+
 def test_invalid_rows_are_counted_by_reason() -> None:
     # GIVEN rows set aside for two reasons
     invalid: list[Row] = [{"name": name, "reason": reason} for name, reason in [("a", "zero-time"), ("b", "zero-time"),
@@ -273,6 +312,7 @@ def test_an_impossible_duration_is_named_with_its_stream_and_the_clipped_sum() -
     "later",
     [
         pytest.param([(100, 150), (200, 2_000_000)], id="only one later kernel ends inside"),
+        pytest.param([(100, 150), (200, 1_000_000)], id="one later kernel ends with it"),
         pytest.param([(100, 150)], id="only one later kernel"),
         pytest.param([(100, 150, 8), (200, 250, 8)], id="on another stream"),
         pytest.param([(1_000_000, 1_000_050), (1_000_060, 1_000_090)], id="after its end"),
@@ -286,6 +326,16 @@ def test_a_long_kernel_that_outlasts_less_than_two_is_not_impossible(later: list
     # WHEN quality is judged
     # THEN it is left alone
     assert _found(trace, _attribution(trace), "impossible-duration") == []
+
+
+@pytest.mark.parametrize(("duration", "found"), [(500, 0), (501, 1)])
+def test_only_more_than_a_hundred_medians_are_impossible(duration: int, found: int) -> None:
+    # GIVEN a kernel that outlasts two others, among kernels of 5 ns
+    short = [_kernel(start, start + 5) for start in (-30, -20, -10, 100, 200)]
+    trace = _rank_trace([*short, _kernel(0, duration, "long")])
+    # WHEN quality is judged
+    # THEN a hundred times the median is still possible
+    assert len(_found(trace, _attribution(trace), "impossible-duration")) == found
 
 
 def test_same_stream_overlaps_are_counted_once_per_kernel() -> None:
@@ -327,7 +377,14 @@ def test_a_kernel_before_its_launch_violates_causality() -> None:
 
 @pytest.mark.parametrize(
     ("start", "duration", "severity", "iterations"),
-    [(-40, 30, "note", []), (-40, 45, "warning", [0]), (90, 20, "warning", [0, 1]), (500, 10, "note", [])],
+    [
+        (-40, 30, "note", []),
+        (0, 0, "warning", [0]),
+        (130, 5, "warning", [1]),
+        (-40, 45, "warning", [0]),
+        (90, 20, "warning", [0, 1]),
+        (500, 10, "note", []),
+    ],
 )
 def test_profiler_overhead_is_placed_in_iterations(
     start: int, duration: int, severity: str, iterations: list[int]
