@@ -206,7 +206,12 @@ def test_several_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reading_options_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     # WHEN reading options are given THEN the library gets them
     seen: list[object] = []
-    monkeypatch.setattr(analysis, "report_of", lambda path, reading: seen.append(reading) or samples.report(1))
+
+    def remember(path: str, reading: object) -> object:
+        seen.append(reading)
+        return samples.report(1)
+
+    monkeypatch.setattr(analysis, "report_of", remember)
     call("report", "x", "--recover", "--rules", "r.toml", "--marker", "step", "--marker-family", "user")
     assert seen == [options.Reading(recover=True, rules="r.toml", marker="step", marker_family="user")]
 
