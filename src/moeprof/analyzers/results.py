@@ -6,6 +6,7 @@ None means "no data" everywhere; it is never the same as 0. Times are integer ns
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from typing import Literal, TypeAlias, cast
 
 from moeprof.findings import Finding, JsonValue
@@ -39,7 +40,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class IterationCounts:
-    """How many iterations of each kind; kinds are None for marker families that carry none."""
+    """How many iterations of each kind; kinds are None for marker families that carry none.
+
+    `counted` are those that counts are taken over; None where whoever built the report does not say.
+    """
 
     marker: str | None
     total: int
@@ -48,6 +52,7 @@ class IterationCounts:
     mixed: int | None
     idle: int | None
     partial: int
+    counted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +232,16 @@ class Report:
         """Return the JSON object of the contract."""
         return {"schema": "moeprof.report/1", **cast("dict[str, JsonValue]", to_json(self))}
 
+    def _repr_html_(self) -> str:
+        lines = [f"moeprof report: {self.subject.source}"]
+        for rank in self.ranks:
+            ag_rs, gemm = rank.pairs.ag_rs.per_iteration, rank.pairs.moe_gemm.per_iteration
+            lines.append(
+                f"{rank.rank or rank.source}: {rank.iterations.total} iterations; per iteration "
+                f"{_or_no_data(ag_rs)} AG/RS pairs, {_or_no_data(gemm)} GEMM pairs"
+            )
+        return _preformatted([*lines, *_worst(self.findings)])
+
 
 @dataclass(frozen=True, slots=True)
 class DiffSubject:
@@ -314,3 +329,19 @@ class Diff:
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""
         return {"schema": "moeprof.diff/1", **cast("dict[str, JsonValue]", to_json(self))}
+
+    def _repr_html_(self) -> str:
+        title = f"moeprof diff: {self.base.source} against {self.candidate.source}: {self.verdict}"
+        return _preformatted([title, *self.summary, *_worst(self.findings)])
+
+
+def _preformatted(lines: list[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+def _or_no_data(value: int | None) -> str:
+    return "no data on" if value is None else str(value)
+
+
+def _worst(findings: tuple[Finding, ...]) -> list[str]:
+    return [f"{item.severity}: {item.message}" for item in findings if item.severity != "note"]

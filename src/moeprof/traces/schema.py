@@ -124,3 +124,10 @@ def empty(schema: dict[str, object]) -> pl.DataFrame:
     """Return a frame of no rows with a schema's columns."""
     types = {name: pl.Enum([]) if dtype is ANY_ENUM else dtype for name, dtype in schema.items()}
     return pl.DataFrame(schema=types)  # type: ignore[arg-type]
+
+
+def strings(frame: pl.DataFrame, column: str) -> pl.Series:
+    """Return the strings that an Enum column may hold."""
+    dtype = frame.schema[column]
+    assert isinstance(dtype, pl.Enum), f"{column} is not an Enum"
+    return dtype.categories

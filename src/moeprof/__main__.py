@@ -1,0 +1,6 @@
+"""Run ``python -m moeprof``."""
+
+from moeprof.cli import run
+
+if __name__ == "__main__":
+    run()

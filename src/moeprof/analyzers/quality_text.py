@@ -1,0 +1,43 @@
+"""Words that the messages about quality share."""
+
+from __future__ import annotations
+
+import polars as pl
+
+FIRST = 3  # names or iterations that a message spells out
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun.
+
+    Example:
+        >>> plural(1, "kernel"), plural(2, "launch", "launches")
+        ('1 kernel', '2 launches')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def milliseconds(time_ns: int) -> str:
+    """Return ns as text in ms, to the us.
+
+    Example:
+        >>> milliseconds(2_491_438)
+        '2.491 ms'
+    """
+    return f"{time_ns / 1_000_000:.3f} ms"
+
+
+def percent(share: float) -> str:
+    """Return a share as text in percent.
+
+    Example:
+        >>> percent(0.0614)
+        '6.1 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def first_names(names: pl.Series) -> list[str]:
+    """Return the first few distinct names, in order of appearance."""
+    first: list[str] = names.unique(maintain_order=True).head(FIRST).cast(pl.String).to_list()
+    return first

@@ -1,0 +1,104 @@
+"""Put the analyzers together: a trace becomes a `Report`."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+
+from moeprof import findings as findings_module
+from moeprof.analyzers import across_ranks, counts, pairs, quality, times
+from moeprof.analyzers.classify import load_classifier
+from moeprof.analyzers.iterations import attribute
+from moeprof.analyzers.markers import MarkerChoice
+from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
+from moeprof.analyzers.tables import Attribution
+from moeprof.findings import Finding
+from moeprof.traces.open import open_trace
+from moeprof.traces.trace import RankTrace, Trace
+
+
+def report(
+    trace: Trace | str | os.PathLike[str],
+    *,
+    rules: str | None = None,
+    marker: str | None = None,
+    marker_family: str | None = None,
+) -> Report:
+    """Count and time one arm.
+
+    Args:
+        trace: A trace, or a path that `moeprof.open_trace` takes.
+        rules: A rules file that comes before the package's kernel rules.
+        marker: A regular expression for your own iteration markers.
+        marker_family: Use this family of markers, whatever else the trace holds.
+
+    Raises:
+        MoeprofError: The trace cannot be read, or an option makes no sense.
+    """
+    if not isinstance(trace, Trace):
+        trace = open_trace(trace)
+    classifier = load_classifier(rules)
+    choice = MarkerChoice(marker, marker_family)
+    found: list[Finding] = list(trace.findings)
+    reports: list[RankReport] = []
+    attributions: dict[str | None, tuple[int, bool, Attribution]] = {}
+    for rank in trace:
+        attribution = attribute(rank, classifier=classifier, choice=choice)
+        reports.append(_rank_report(rank, attribution))
+        attributions[rank.key] = (rank.metadata.base_time_ns, rank.metadata.base_time_known, attribution)
+        found += rank.findings
+        found += attribution.findings
+        found += counts.counts_findings(attribution)
+        found += pairs.pair_findings(attribution)
+        found += quality.quality_findings(rank, attribution)
+    across, more = across_ranks.across_ranks(tuple(reports), attributions)
+    found += more
+    return Report(
+        subject=Subject(arm=None, source=trace.source),
+        ranks=tuple(reports),
+        across_ranks=across,
+        findings=tuple(sorted(found, key=findings_module.order)),
+    )
+
+
+def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
+    return RankReport(
+        rank=rank.key,
+        source=rank.source,
+        device=_device(rank),
+        iterations=counts.iteration_counts(attribution),
+        counts_over=attribution.counts_over,
+        counts=counts.class_counts(attribution),
+        kernels=counts.kernel_counts(attribution),
+        pairs=pairs.pairs(attribution),
+        time_ns=times.time_totals(attribution.launches),
+        per_iteration_ns=times.per_iteration_times(attribution),
+        layers=(),
+        coverage=_coverage(rank, attribution),
+    )
+
+
+def _device(rank: RankTrace) -> str | None:
+    """Return the name of the device that did the work, or of all of them where they differ."""
+    used = rank.kernels["device"].drop_nulls().unique().sort().to_list()
+    names = sorted({rank.metadata.devices[index] for index in used if rank.metadata.devices.get(index)})
+    return ", ".join(names) or None
+
+
+def _coverage(rank: RankTrace, attribution: Attribution) -> Coverage:
+    launches = attribution.launches
+    kernels = launches.filter(pl.col("activity") == "kernel")
+    units = launches if attribution.cpu_only else kernels
+    other = units.filter(pl.col("class") == "other")
+    total_ns = int(units["duration_ns"].sum())
+    outside = kernels.filter(pl.col("iteration").is_null()) if attribution.family else kernels.clear()
+    return Coverage(
+        kernels=len(kernels),
+        linked=int(kernels["launch"].is_not_null().sum()),
+        unlinked=int(kernels["launch"].is_null().sum()),
+        outside_iterations=len(outside),
+        unclassified_launches=len(other),
+        unclassified_time_share=int(other["duration_ns"].sum()) / total_ns if total_ns else None,
+        invalid=len(rank.invalid),
+    )

@@ -1,0 +1,275 @@
+"""The summary of a comparison: sentences with numbers, most important first, right for any two sides."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from moeprof.analyzers.differences import BackendChange, class_order, differ, milliseconds
+from moeprof.analyzers.disagreements import backends, iterations_text
+from moeprof.analyzers.results import KernelRow, PairChange, StructureRow, TimeRow, Verdict
+from moeprof.analyzers.short_names import shorten
+from moeprof.analyzers.sides import PairKind, Side
+from moeprof.analyzers.tables import COMMUNICATION, PHASES
+
+NAMED = 6  # kernels that a sentence names on each side
+
+_WORDS = {
+    "moe_gemm": "MoE GEMM", "moe_fused": "fused MoE", "moe_route": "MoE routing", "moe_act": "MoE activation",
+    "moe_combine": "MoE combine", "dense_gemm": "dense GEMM", "kv_cache": "KV cache", "quant": "quantisation",
+    "all_gather": "all-gather", "reduce_scatter": "reduce-scatter", "all_reduce": "all-reduce",
+    "all_to_all": "all-to-all", "send_recv": "send/receive", "comm_other": "other communication",
+}  # fmt: skip
+_UNMATCHED: tuple[tuple[PairKind, str, str], ...] = (
+    ("ag_rs", "unmatched_ag", "unmatched all-gathers"),
+    ("ag_rs", "unmatched_rs", "unmatched reduce-scatters"),
+    ("ag_rs", "equivalents", "AG/RS pairs made of Broadcast and Reduce"),
+    ("moe_gemm", "unmatched", "unmatched MoE GEMMs"),
+)
+_TOLD = ("moe_gemm", "moe_fused", "all_gather", "reduce_scatter")
+#: A copy node of a graph is a kernel; the other rows of these classes are not.
+_NO_KERNEL = ("memcpy", "memset")
+_COPY_KERNEL = re.compile(r"memcpy\d+_post")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the sentences are made of: the sides, the rows of the diff and its verdict."""
+
+    base: Side
+    candidate: Side
+    structure: tuple[StructureRow, ...]
+    kernels: tuple[KernelRow, ...]
+    pairs: Mapping[tuple[PairKind, str], PairChange]
+    backends: tuple[BackendChange, ...]
+    times: tuple[TimeRow, ...]
+    verdict: Verdict
+    why: str | None
+
+    @property
+    def phases(self) -> list[str]:
+        """Return the phases that occur, in order."""
+        return list(dict.fromkeys(row.phase for row in self.structure))
+
+    @property
+    def unit(self) -> str:
+        """Return what a launch is of: kernels, or operators where no side has a device."""
+        ranks = (*self.base.report.ranks, *self.candidate.report.ranks)
+        return "kernel" if any(rank.coverage.kernels for rank in ranks) else "operator"
+
+
+def summarise(material: Material) -> tuple[str, ...]:
+    """Return the sentences of a diff."""
+    if material.why is not None:
+        return (f"not comparable: {material.why}",)
+    if material.verdict == "unchanged":
+        return (_nothing_changed(material), *_time(material), *_iteration_numbers(material))
+    return (
+        *_experts(material),
+        *_backends(material),
+        *_pairs(material),
+        *_other_classes(material),
+        *_communication(material),
+        *_unchanged_phases(material),
+        *_came_and_went(material),
+        *_other_counts(material),
+        *_total(material),
+        *_time(material),
+        *_iteration_numbers(material),
+    )
+
+
+def _nothing_changed(material: Material) -> str:
+    classes = len({row.class_ for row in material.structure})
+    kernels = len({row.name for row in material.kernels})
+    where = "per iteration" if material.base.ranks else "in the whole windows (no iterations)"
+    told = f"{_count(classes, 'class', 'classes')}, {_count(kernels, material.unit)}"
+    return f"nothing changed: {told}, equal counts {where}"
+
+
+def _experts(material: Material) -> Iterator[str]:
+    rows = {(row.class_, row.phase): row for row in material.structure}
+    for phase in material.phases:
+        changes = [
+            f"{_word(class_)} launches {row.base} -> {row.candidate}"
+            for class_ in ("moe_gemm", "moe_fused")
+            if (row := rows.get((class_, phase))) is not None and differ(row.base, row.candidate)
+        ]
+        pairs = material.pairs.get(("moe_gemm", phase))
+        told = _gemm_pairs(pairs, rows.get(("moe_fused", phase)))
+        if changes:
+            yield f"{phase}: {' and '.join(changes)} per iteration" + (f" ({told})" if told else "")
+        elif pairs is not None and differ(pairs.base, pairs.candidate):
+            yield f"{phase}: {told} per iteration"
+
+
+def _gemm_pairs(pairs: PairChange | None, fused: StructureRow | None) -> str | None:
+    """Say what became of the GEMM pairs: another number, or fused launches in their place (or the reverse)."""
+    if pairs is None or pairs.base is None or pairs.candidate is None:
+        return None
+    before, after = (0, 0) if fused is None else (fused.base or 0, fused.candidate or 0)
+    if pairs.base and not before and after and not pairs.candidate:
+        return f"{_count(pairs.base, 'GEMM pair')} -> {_count(after, 'fused launch', 'fused launches')}"
+    if before and not pairs.base and pairs.candidate and not after:
+        return f"{_count(before, 'fused launch', 'fused launches')} -> {_count(pairs.candidate, 'GEMM pair')}"
+    return f"GEMM pairs {pairs.base} -> {pairs.candidate}" if pairs.base or pairs.candidate else None
+
+
+def _backends(material: Material) -> Iterator[str]:
+    phases: dict[tuple[str, str], list[str]] = {}
+    for change in material.backends:
+        arrow = f"{backends(change.base)} -> {backends(change.candidate)}"
+        phases.setdefault((change.class_, arrow), []).append(change.phase)
+    for class_, arrow in sorted(phases, key=lambda key: (class_order((key[0], "")), key[1])):
+        yield f"{_word(class_)} backend: {arrow} ({', '.join(phases[class_, arrow])})"
+
+
+def _pairs(material: Material) -> Iterator[str]:
+    whole = material.pairs["ag_rs", "per_iteration"]
+    by_phase = {phase: material.pairs["ag_rs", phase] for phase in PHASES}
+    if any(differ(change.base, change.candidate) for change in (whole, *by_phase.values())):
+        told = ", ".join(
+            f"{phase} {change.base} -> {change.candidate}"
+            for phase, change in by_phase.items()
+            if change.base or change.candidate
+        )
+        yield f"AG/RS pairs {_arrow(whole)} per iteration" + (f" ({told})" if told else "")
+    for kind, figure, words in _UNMATCHED:
+        change = material.pairs[kind, figure]
+        if differ(change.base, change.candidate):
+            yield f"{words} {_arrow(change)} per iteration"
+
+
+def _other_classes(material: Material) -> Iterator[str]:
+    for phase in material.phases:
+        pairs = material.pairs.get(("ag_rs", phase))
+        told = _TOLD if pairs is not None and differ(pairs.base, pairs.candidate) else _TOLD[:2]
+        changes = [
+            f"{_word(row.class_)} {row.base} -> {row.candidate}"
+            for row in material.structure
+            if row.phase == phase and row.class_ not in told and differ(row.base, row.candidate)
+        ]
+        if changes:
+            yield f"{phase}: {', '.join(changes)} launches per iteration"
+
+
+def _communication(material: Material) -> Iterator[str]:
+    rows = [row for row in material.structure if row.class_ in COMMUNICATION]
+    pairs = [change for (kind, _), change in material.pairs.items() if kind == "ag_rs"]
+    launches = _sum_by_class(rows)
+    if not any(launches.values()) or not (_same(rows) and _same(pairs)):
+        return
+    told = [f"{launches[class_]} {_word(class_)}" for class_ in COMMUNICATION if launches[class_]]
+    whole = material.pairs["ag_rs", "per_iteration"].base
+    figures = ", ".join([*([_count(whole, "AG/RS pair")] if whole else []), *told]) + " launches"
+    kernels = [row for row in material.kernels if row.class_ in COMMUNICATION]
+    word = "unchanged" if _same(kernels) else f"equal counts by other {material.unit}s"
+    yield f"communication: {word} ({figures})"
+
+
+def _unchanged_phases(material: Material) -> Iterator[str]:
+    for phase in material.phases:
+        rows = [row for row in material.structure if row.phase == phase]
+        kernels = [row for row in material.kernels if row.phase == phase]
+        pairs = [change for (_, figure), change in material.pairs.items() if figure == phase]
+        if not any(row.base for row in rows) or not (_same(rows) and _same(kernels) and _same(pairs)):
+            continue
+        launches = _sum_by_class(rows)
+        told = [
+            _count(launches[class_], f"{_word(class_)} launch", f"{_word(class_)} launches")
+            for class_ in ("moe_gemm", "moe_fused")
+            if launches[class_]
+        ]
+        ag_rs = material.pairs.get(("ag_rs", phase))
+        if ag_rs is not None and ag_rs.base:
+            told.append(_count(ag_rs.base, "AG/RS pair"))
+        yield f"{phase}: unchanged ({', '.join(told) or _count(_kernels(kernels)[0], material.unit)})"
+
+
+def _came_and_went(material: Material) -> Iterator[str]:
+    removed = {row: row.base for row in material.kernels if row.base and row.candidate == 0}
+    added = {row: row.candidate for row in material.kernels if row.base == 0 and row.candidate}
+    sides = [(removed, "-", "removed"), (added, "+", "added")]
+    heads: list[str] = []
+    lists: list[str] = []
+    for rows, sign, word in sides:
+        if rows:
+            heads.append(f"{len(rows) if heads else _count(len(rows), material.unit)} {word}")
+            lists.append(_named(rows.items(), sign, word))
+    if heads:
+        yield f"{', '.join(heads)}: {'; '.join(lists)}"
+
+
+def _named(rows: Iterable[tuple[KernelRow, int | None]], sign: str, word: str) -> str:
+    launches: Counter[tuple[str, str, str]] = Counter()
+    names: Counter[tuple[str, str, str]] = Counter()
+    for row, count in rows:
+        key = (shorten(row.name), row.class_, row.phase)
+        launches[key] += count or 0
+        names[key] += 1
+    # What other sentences tell goes last: the helpers are the news here.
+    ordered = sorted(launches, key=lambda key: (key[1] in _TOLD, -launches[key], class_order((key[1], key[2])), key[0]))
+    told = [f"{sign}`{key[0]}` x{launches[key]} ({key[1]}, {key[2]})" for key in ordered[:NAMED]]
+    rest = sum(names[key] for key in ordered[NAMED:])
+    return ", ".join([*told, *([f"{rest} more {word}"] if rest else [])])
+
+
+def _other_counts(material: Material) -> Iterator[str]:
+    rows = [row for row in material.kernels if row.base and row.candidate and row.base != row.candidate]
+    rows.sort(
+        key=lambda row: (-abs((row.candidate or 0) - (row.base or 0)), class_order((row.class_, row.phase)), row.name)
+    )
+    if rows:
+        told = [
+            f"`{shorten(row.name)}` {row.base} -> {row.candidate} ({row.class_}, {row.phase})" for row in rows[:NAMED]
+        ]
+        more = [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
+        yield f"{_count(len(rows), material.unit)} launched a different number of times: {', '.join([*told, *more])}"
+
+
+def _total(material: Material) -> Iterator[str]:
+    before, after = _kernels(material.kernels)
+    yield f"{material.unit}s per iteration {before} -> {after}"
+
+
+def _time(material: Material) -> Iterator[str]:
+    wall = next((row for row in material.times if row.metric == "wall"), None)
+    if wall is not None and wall.base is not None and wall.candidate is not None:
+        change = f"{milliseconds(wall.base)} -> {milliseconds(wall.candidate)}"
+        yield f"iteration wall median {change} under the profiler (not a speed claim)"
+
+
+def _iteration_numbers(material: Material) -> Iterator[str]:
+    before, after = iterations_text(material.base), iterations_text(material.candidate)
+    if before != after:
+        yield f"figures are per iteration: base counts {before} iterations a rank, candidate {after}"
+
+
+def _kernels(rows: Iterable[KernelRow]) -> tuple[int, int]:
+    kernels = [row for row in rows if row.class_ not in _NO_KERNEL or _COPY_KERNEL.match(row.name)]
+    return sum(row.base or 0 for row in kernels), sum(row.candidate or 0 for row in kernels)
+
+
+def _sum_by_class(rows: Iterable[StructureRow]) -> Counter[str]:
+    launches: Counter[str] = Counter()
+    for row in rows:
+        launches[row.class_] += row.base or 0
+    return launches
+
+
+def _same(rows: Iterable[StructureRow | KernelRow | PairChange]) -> bool:
+    return all(row.base == row.candidate for row in rows)
+
+
+def _arrow(change: PairChange) -> str:
+    return f"{change.base} -> {change.candidate}"
+
+
+def _word(class_: str) -> str:
+    return _WORDS.get(class_, class_)
+
+
+def _count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

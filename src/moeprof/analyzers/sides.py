@@ -1,0 +1,216 @@
+"""One side of a comparison: what the ranks of a report say together, per iteration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from moeprof.analyzers.results import PerIterationTimes, RankReport, Report, Spread
+from moeprof.findings import JsonValue
+
+SideName: TypeAlias = Literal["base", "candidate"]
+PairKind: TypeAlias = Literal["ag_rs", "moe_gemm"]
+ClassKey: TypeAlias = tuple[str, str]  # class, phase
+KernelKey: TypeAlias = tuple[str, str, str]  # name, class, phase
+
+#: The pair figures that hold per iteration, by kind.
+PAIR_FIGURES: dict[PairKind, tuple[str, ...]] = {
+    "ag_rs": ("per_iteration", "target", "draft", "sample", "unmatched_ag", "unmatched_rs", "equivalents"),
+    "moe_gemm": ("per_iteration", "target", "draft", "sample", "unmatched"),
+}
+_GRAPH_LEVEL = "graph-level-capture"
+
+Key = TypeVar("Key", ClassKey, KernelKey)
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """One figure by rank, in order of the rank's label."""
+
+    by_rank: tuple[tuple[str, int | None], ...]
+
+    @property
+    def value(self) -> int | None:
+        """Return the most frequent value, of equally frequent ones that nearest to the median of all, then the smaller.
+
+        None where no rank has data.
+        """
+        values = sorted(value for _, value in self.by_rank if value is not None)
+        if not values:
+            return None
+        counts = Counter(values)
+        twice_median = values[len(values) // 2] + values[(len(values) - 1) // 2]
+        return min(counts, key=lambda value: (-counts[value], abs(2 * value - twice_median), value))
+
+    @property
+    def agree(self) -> bool:
+        """Tell whether all ranks have the same value."""
+        return len({value for _, value in self.by_rank}) <= 1
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the values by rank for a finding's evidence."""
+        return dict(self.by_rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A report seen as one side.
+
+    Attributes:
+        name: Which side.
+        report: The whole report.
+        ranks: The ranks with counts per iteration of the kind `counts_over`, by label; empty where there is none.
+        counts_over: The kind most ranks count over; None without such ranks.
+        iterations: Iterations counted, by rank label.
+        classes: Launches per iteration of each class and phase.
+        kernels: The same by full kernel name.
+    """
+
+    name: SideName
+    report: Report
+    ranks: tuple[RankReport, ...]
+    counts_over: str | None
+    iterations: Votes
+    classes: Mapping[ClassKey, Votes]
+    kernels: Mapping[KernelKey, Votes]
+
+    def launches(self, key: ClassKey) -> int | None:
+        """Return a class's launches per iteration: 0 where the class is absent, None where nothing was counted."""
+        return _value(self, self.classes.get(key))
+
+    def kernel_launches(self, key: KernelKey) -> int | None:
+        """Return a kernel's launches per iteration: 0 where it is absent, None where nothing was counted."""
+        return _value(self, self.kernels.get(key))
+
+    def kernel_sums(self) -> dict[KernelKey, int | None]:
+        """Return the kernel sum per iteration of each kernel: over all ranks, divided by all their iterations."""
+        sums: Counter[KernelKey] = Counter()
+        for rank in self.ranks:
+            for row in rank.kernels:
+                sums[row.name, row.class_, row.phase] += row.kernel_sum
+        counted = [count for _, count in self.iterations.by_rank]
+        if not counted or None in counted:
+            return dict.fromkeys(sums)
+        iterations = sum(cast("list[int]", counted))
+        return {key: _divide(total, iterations) for key, total in sums.items()}
+
+    def pair(self, kind: PairKind, figure: str) -> Votes:
+        """Return one pair figure by rank."""
+        return Votes(
+            tuple((label(rank), cast("int | None", getattr(getattr(rank.pairs, kind), figure))) for rank in self.ranks)
+        )
+
+    def medians(self, metric: str, phase: str | None) -> tuple[tuple[str, int], ...]:
+        """Return the median of a time over steady iterations, by rank label; ranks without it are left out."""
+        spreads = ((label(rank), _spread(rank.per_iteration_ns, metric, phase)) for rank in self.ranks)
+        return tuple((name, spread.median) for name, spread in spreads if spread is not None)
+
+    def backends(self) -> dict[ClassKey, tuple[str, ...]]:
+        """Return the backends that each class and phase with launches uses, sorted; empty where rules name none."""
+        found: dict[ClassKey, set[str]] = {}
+        for rank in self.ranks:
+            for row in rank.kernels:
+                if row.total > 0:
+                    names = found.setdefault((row.class_, row.phase), set())
+                    names.update(() if row.backend is None else (row.backend,))
+        return {key: tuple(sorted(names)) for key, names in found.items()}
+
+    def class_keys(self) -> set[ClassKey]:
+        """Return the classes and phases seen; those of all ranks where nothing was counted per iteration."""
+        return {(row.class_, row.phase) for rank in self.ranks or self.report.ranks for row in rank.counts}
+
+    def kernel_keys(self) -> set[KernelKey]:
+        """Return the kernels seen; those of all ranks where nothing was counted per iteration."""
+        return {(row.name, row.class_, row.phase) for rank in self.ranks or self.report.ranks for row in rank.kernels}
+
+
+def view(name: SideName, report: Report) -> Side:
+    """Return a report as one side of a comparison."""
+    usable = [rank for rank in report.ranks if _has_counts(rank, report)]
+    kinds = Counter(cast(str, rank.counts_over) for rank in usable)
+    counts_over = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
+    ranks = tuple(sorted((rank for rank in usable if rank.counts_over == counts_over), key=label))
+    classes = {label(rank): {(row.class_, row.phase): row.per_iteration for row in rank.counts} for rank in ranks}
+    kernels = {
+        label(rank): {(row.name, row.class_, row.phase): row.per_iteration for row in rank.kernels} for rank in ranks
+    }
+    return Side(
+        name=name,
+        report=report,
+        ranks=ranks,
+        counts_over=counts_over,
+        iterations=Votes(tuple((label(rank), counted_iterations(rank)) for rank in ranks)),
+        classes=_votes(classes),
+        kernels=_votes(kernels),
+    )
+
+
+def label(rank: RankReport) -> str:
+    """Return what a rank is called in evidence: its key, else its file."""
+    return rank.rank if rank.rank is not None else rank.source
+
+
+def counted_iterations(rank: RankReport) -> int | None:
+    """Return how many iterations a rank's counts are taken over; 0 without any, None where the report cannot tell."""
+    iterations = rank.iterations
+    if rank.counts_over is None:
+        return 0
+    if iterations.counted is not None:
+        return iterations.counted
+    for row in rank.counts:
+        if row.constant and row.per_iteration:
+            return row.total // row.per_iteration
+    if rank.counts_over == "all":
+        return iterations.total - iterations.partial
+    # Which kind the partial iterations have is not on record.
+    return cast("int | None", getattr(iterations, rank.counts_over, None)) if iterations.partial == 0 else None
+
+
+def window_totals(report: Report) -> dict[tuple[str, ...], int]:
+    """Return launches of the whole window over all ranks, by class and phase and by kernel."""
+    totals: Counter[tuple[str, ...]] = Counter()
+    for rank in report.ranks:
+        for row in rank.counts:
+            totals[row.class_, row.phase] += row.total
+        for kernel in rank.kernels:
+            totals[kernel.name, kernel.class_, kernel.phase] += kernel.total
+    return {key: total for key, total in totals.items() if total}
+
+
+def _has_counts(rank: RankReport, report: Report) -> bool:
+    graph_level = any(found.slug == _GRAPH_LEVEL and found.rank in (None, rank.rank) for found in report.findings)
+    return (
+        not graph_level and counted_iterations(rank) != 0 and any(row.per_iteration is not None for row in rank.counts)
+    )
+
+
+def _votes(by_rank: Mapping[str, Mapping[Key, int | None]]) -> dict[Key, Votes]:
+    keys = {key for counts in by_rank.values() for key in counts}
+    return {key: Votes(tuple((name, counts.get(key, 0)) for name, counts in by_rank.items())) for key in keys}
+
+
+def _value(side: Side, votes: Votes | None) -> int | None:
+    if not side.ranks:
+        return None
+    return 0 if votes is None else votes.value
+
+
+def _spread(times: PerIterationTimes, metric: str, phase: str | None) -> Spread | None:
+    holder = times if phase is None else times.phases
+    return cast("Spread | None", getattr(holder, metric if phase is None else phase))
+
+
+def _divide(total: int, count: int) -> int:
+    quotient, rest = divmod(total, count)
+    return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
+
+
+def median(values: Iterable[int]) -> int | None:
+    """Return the median, between two values rounded down; None of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2

@@ -1,0 +1,34 @@
+"""The one place where commands call the library; heavy imports happen here, when a command runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moeprof.commands.options import Reading
+
+if TYPE_CHECKING:
+    from moeprof.analyzers.classify import Explanation
+    from moeprof.analyzers.results import Diff, Report
+
+
+def report_of(path: str, reading: Reading) -> Report:
+    """Open a trace and return its report."""
+    from moeprof.analyzers.report import report
+    from moeprof.traces.open import open_trace
+
+    trace = open_trace(path, recover=reading.recover)
+    return report(trace, rules=reading.rules, marker=reading.marker, marker_family=reading.marker_family)
+
+
+def diff_of(base: Report, candidate: Report) -> Diff:
+    """Return the diff of two reports."""
+    from moeprof.analyzers.compare import compare
+
+    return compare(base, candidate)
+
+
+def explanation_of(name: str, rules: str | None) -> Explanation:
+    """Return which rule takes a kernel name, and why."""
+    from moeprof.analyzers.classify import load_classifier
+
+    return load_classifier(rules).explain(name)

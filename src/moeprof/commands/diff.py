@@ -1,0 +1,66 @@
+"""``moeprof diff``: what changed between two arms."""
+
+from __future__ import annotations
+
+import os
+from typing import Unpack
+
+import click
+
+from moeprof.analyzers.results import Diff
+from moeprof.commands import analysis, fail_on
+from moeprof.commands.group import GroupedCommand, GroupedOption
+from moeprof.commands.options import SharedValues, shared, shared_params
+from moeprof.commands.output import emit
+from moeprof.commands.streams import Streams
+from moeprof.errors import NothingToCompareError
+
+_HELP = """Compare two traces: structure, pairs and times per iteration, kernels that came and went.
+
+BASE and CANDIDATE are trace files, or folders with one trace per rank. The exit code is 0 whatever changed, unless --fail-on
+says otherwise.
+"""
+
+
+def _run(base: str, candidate: str, fail_on_: str, **values: Unpack[SharedValues]) -> int:
+    options = shared(**values)
+    words = fail_on.parse(fail_on_)
+    streams = click.get_current_context().find_object(Streams) or Streams(None, None)
+    sides = [analysis.report_of(path, options.reading) for path in (base, candidate)]
+    result = analysis.diff_of(*sides)
+    outcome = fail_on.outcome(result, words, same_path=os.path.realpath(base) == os.path.realpath(candidate))
+    from moeprof.reports.render import render_diff
+
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
+    if outcome.exit_code == NothingToCompareError.exit_code:
+        raise NothingToCompareError(_why(result), hint="moeprof report PATH shows what each side holds")
+    return outcome.exit_code
+
+
+def _why(result: Diff) -> str:
+    reasons = [finding.message for finding in result.findings if finding.severity == "error"]
+    return "; ".join(reasons) or "; ".join(result.summary) or "nothing was compared"
+
+
+command = GroupedCommand(
+    "diff",
+    callback=_run,
+    help=_HELP,
+    params=[
+        click.Argument(["base"]),
+        click.Argument(["candidate"]),
+        GroupedOption(
+            "--fail-on",
+            "fail_on_",
+            metavar="WORDS",
+            default="none",
+            heading="Verdict",
+            help=f"Exit with 1 when one of these happened, with commas: {', '.join(fail_on.WORDS)}, none (default).",
+        ),
+        *shared_params(),
+    ],
+)
+command.examples = (
+    "moeprof diff traces/h200/base traces/h200/triton",
+    "moeprof diff base mega --fail-on structure --output markdown=comment.md",
+)

@@ -1,0 +1,53 @@
+"""Emit a result in each format asked for: files first, then stdout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from moeprof.commands.options import Shared
+from moeprof.commands.streams import Streams, fitted, look_of, write
+from moeprof.reports.look import Look
+
+
+def emit(shared: Shared, streams: Streams, render: Callable[[str, Look], str]) -> None:
+    """Render and write a result for every target.
+
+    Args:
+        shared: The options.
+        streams: Where stdout is.
+        render: Makes the text of a format with a look.
+    """
+    for target in shared.targets:
+        as_json = target.format == "json"
+        if target.path is None:
+            look = look_of(streams.stdout, color=shared.color, wide=shared.wide, environ=os.environ)
+            write(streams.stdout, render(target.format, look), as_json=as_json)
+        else:
+            text = render(target.format, Look(wide=shared.wide))
+            write_file(Path(target.path), fitted(text, "utf-8", as_json=as_json))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all; its folders are made. Devices and pipes are written directly.
+
+    Raises:
+        OSError: When it cannot be written.
+    """
+    final = Path(os.path.realpath(path))
+    if final.is_dir():
+        raise IsADirectoryError(21, "Is a directory", str(path))
+    if final.exists() and not final.is_file():
+        final.write_text(text, encoding="utf-8", newline="\n")
+        return
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(final)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

@@ -1,0 +1,57 @@
+"""``moeprof report``: what one arm does per iteration."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import click
+
+from moeprof.commands import analysis
+from moeprof.commands.explain import explain
+from moeprof.commands.group import GroupedCommand, GroupedOption
+from moeprof.commands.options import SharedValues, shared, shared_params
+from moeprof.commands.output import emit
+from moeprof.commands.streams import Streams
+from moeprof.errors import UsageError
+
+_HELP = """Count launches per iteration and measure GPU time of a trace.
+
+PATH is a trace file, or a folder with one trace per rank. Of several paths each is reported on, one after another.
+"""
+
+
+def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[SharedValues]) -> int:
+    options = shared(**values)
+    streams = click.get_current_context().find_object(Streams) or Streams(None, None)
+    if explain_class is not None:
+        if path:
+            raise UsageError("--explain-class needs no path", hint="leave the path out")
+        return explain(explain_class, options, streams)
+    if not path:
+        raise UsageError("no trace was named", hint="moeprof report PATH")
+    reports = [analysis.report_of(item, options.reading) for item in path]
+    from moeprof.reports.render import render_reports
+
+    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look))
+    return 0
+
+
+command = GroupedCommand(
+    "report",
+    callback=_run,
+    help=_HELP,
+    params=[
+        click.Argument(["path"], nargs=-1, metavar="PATH..."),
+        GroupedOption(
+            "--explain-class",
+            metavar="NAME",
+            heading="Reading",
+            help="Say which rule takes this kernel name, and stop.",
+        ),
+        *shared_params(),
+    ],
+)
+command.examples = (
+    "moeprof report traces/h200/base",
+    "moeprof report traces/h200/base --output json=base.json",
+)

@@ -1,0 +1,187 @@
+"""The page of a diff: the summary first, then structure, pairs, times, kernels, findings and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow, TimeRow
+from moeprof.findings import JsonValue
+from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
+from moeprof.reports.finding_lines import findings_section
+from moeprof.reports.look import Outcome
+from moeprof.reports.names import safe
+from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
+
+_KERNELS_SHOWN = 15
+_NOTE_WIDTH = 96
+_TONES: dict[str, Tone] = {
+    "unchanged": "good",
+    "improved": "good",
+    "changed": "look",
+    "inconclusive": "look",
+    "regressed": "bad",
+    "not_comparable": "bad",
+}
+
+
+def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False) -> Page:
+    """Return the page of a diff.
+
+    Args:
+        diff: What to show.
+        outcome: The exit code and why, for the last line.
+        wide: Fold nothing.
+    """
+    sections = [
+        Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
+        _structure(diff.structure, wide=wide),
+        _pairs(diff),
+        _times(diff.time, wide=wide),
+        _kernels(diff.kernels, wide=wide),
+        *_layers(diff.layers),
+        findings_section(diff.findings, {}, wide=wide),
+    ]
+    facts = (("base", _subject(diff.base)), ("candidate", _subject(diff.candidate)))
+    return Page("moeprof diff", facts, tuple(sections), _closing(diff, outcome), _TONES[diff.verdict])
+
+
+def _subject(subject: DiffSubject) -> str:
+    arm = "" if subject.arm is None else f"{safe(subject.arm)}: "
+    runs = "" if subject.runs == 1 else f", {plural(subject.runs, 'run')}"
+    return f"{arm}{safe(subject.source)} ({plural(subject.ranks, 'rank')}{runs})"
+
+
+def _closing(diff: Diff, outcome: Outcome | None) -> str:
+    verdict = f"verdict: {diff.verdict}"
+    return verdict if outcome is None else f"{verdict}; exit {outcome.exit_code} {outcome.because}"
+
+
+def _structure(structure: Sequence[StructureRow], *, wide: bool) -> Section:
+    title = "Launches per iteration"
+    shown = [row for row in structure if wide or row.change != "same"]
+    same = len(structure) - len(shown)
+    if not structure:
+        return Section(title, (Lines(("no data",)),))
+    if not shown:
+        return Section(title, (Lines((f"all {plural(same, 'row')} unchanged (--wide shows them)",)),))
+    rows = tuple(
+        (row.class_, row.phase, count(row.base), count(row.candidate), _delta(row), row.change or "no data")
+        for row in shown
+    )
+    columns = (
+        Column("class"),
+        Column("phase"),
+        Column("base", "number"),
+        Column("candidate", "number"),
+        Column("by", "number"),
+        Column("change", "change"),
+    )
+    notes = (f"{plural(same, 'row')} unchanged (--wide shows them)",) if same else ()
+    return Section(title, (Table(columns, rows, notes),))
+
+
+def _delta(row: StructureRow) -> str:
+    return "0" if row.change == "same" else difference(row.base, row.candidate)
+
+
+def _pairs(diff: Diff) -> Section:
+    pairs = diff.pairs
+    rows = tuple(
+        (name, count(pair.base), count(pair.candidate), difference(pair.base, pair.candidate))
+        for name, pair in (("AG/RS (dispatch, combine)", pairs.ag_rs), ("MoE GEMM (w13, w2)", pairs.moe_gemm))
+    )
+    columns = (Column("pairs"), Column("base", "number"), Column("candidate", "number"), Column("by", "number"))
+    return Section("Pairs per iteration", (Table(columns, rows),))
+
+
+def _times(times: Sequence[TimeRow], *, wide: bool) -> Section:
+    title = "Times per iteration (ms)"
+    if not times:
+        return Section(title, (Lines(("no data",)),))
+    columns = [
+        Column("metric"),
+        Column("phase"),
+        Column("base", "number"),
+        Column("candidate", "number"),
+        Column("change", "number"),
+    ]
+    with_interval = any(row.interval is not None for row in times)
+    if with_interval:
+        columns.append(Column("interval", "number"))
+    rows = []
+    for row in times:
+        cells = (row.metric, row.phase or "all", milliseconds(row.base), milliseconds(row.candidate), change(row.ratio))
+        interval = NO_DATA if row.interval is None else " .. ".join(change(bound) for bound in row.interval)
+        rows.append((*cells, interval) if with_interval else cells)
+    return Section(title, (Table(tuple(columns), tuple(rows), _time_notes(times, wide=wide)),))
+
+
+def _time_notes(times: Sequence[TimeRow], *, wide: bool) -> tuple[str, ...]:
+    """Return what is said of all rows as one line, then what is said of some; long asides only when wide."""
+    said: dict[str, list[str]] = {}
+    for row in times:
+        label = row.metric if row.phase is None else f"{row.metric} {row.phase}"
+        for clause in (row.method, *row.note.split("; ")):
+            if clause:
+                said.setdefault(safe(clause), []).append(label)
+    common = [clause for clause, labels in said.items() if len(labels) == len(times)]
+    special = [f"{', '.join(labels)}: {clause}" for clause, labels in said.items() if len(labels) < len(times)]
+    shown = [note for note in special if wide or len(note) <= _NOTE_WIDTH]
+    notes = ["; ".join(common)] if common else []
+    notes.extend(shown)
+    if len(shown) < len(special):
+        notes.append(f"{plural(len(special) - len(shown), 'more remark')} (--wide shows them)")
+    return tuple(notes)
+
+
+def _kernels(kernels: Sequence[KernelRow], *, wide: bool) -> Section:
+    title = "Kernels that came, went or changed in number"
+    moved = [row for row in kernels if row.base != row.candidate]
+    ordered = sorted(moved, key=lambda row: (-_largest(row), row.class_, row.phase, row.name))
+    shown = ordered if wide else ordered[:_KERNELS_SHOWN]
+    if not shown:
+        return Section(title, (Lines(("none",)),))
+    rows = tuple(
+        (
+            count(row.base),
+            count(row.candidate),
+            milliseconds(row.base_kernel_sum),
+            milliseconds(row.candidate_kernel_sum),
+            row.class_,
+            row.phase,
+            row.name,
+        )
+        for row in shown
+    )
+    columns = (
+        Column("base", "number"),
+        Column("cand.", "number"),
+        Column("base ms", "number"),
+        Column("cand. ms", "number"),
+        Column("class"),
+        Column("phase"),
+        Column("kernel", "name"),
+    )
+    notes = ["launches and kernel sum per iteration; a difference of kernel sums is not a saving of time"]
+    if len(shown) < len(ordered):
+        notes.append(f"{plural(len(ordered) - len(shown), 'more kernel')} (--wide shows them)")
+    return Section(title, (Table(columns, rows, tuple(notes)),), long=True)
+
+
+def _largest(row: KernelRow) -> int:
+    return max(row.base_kernel_sum or 0, row.candidate_kernel_sum or 0)
+
+
+def _layers(layers: Sequence[JsonValue]) -> tuple[Section, ...]:
+    lines = tuple(
+        f"{safe(str(layer.get('phase')))}: {layer.get('repeat')} x [{_steps(layer.get('base'))}]"
+        f" became [{_steps(layer.get('candidate'))}]"
+        for layer in layers
+        if isinstance(layer, dict)
+    )
+    blocks: tuple[Block, ...] = (Lines(lines),)
+    return (Section("Layers", blocks),) if lines else ()
+
+
+def _steps(steps: JsonValue) -> str:
+    return " ".join(safe(str(step)) for step in steps) if isinstance(steps, list) else "no data"

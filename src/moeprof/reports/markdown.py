@@ -1,0 +1,72 @@
+"""Render a page as GitHub Markdown, fit for a comment on a pull request."""
+
+from __future__ import annotations
+
+import re
+
+from moeprof.reports.document import Column, Lines, Page, Section, Table
+from moeprof.reports.names import safe, shorten_all
+
+_NAME_WIDTH = 80
+_SPECIAL = re.compile(r"([\\`*\[|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_LINE_START = re.compile(r"^([-+#>])|^(\d+)([.)])(?=\s)")
+
+
+def escape(text: str) -> str:
+    r"""Return text that Markdown and HTML show as it is.
+
+    >>> escape("gemm<a|b>(__half*)")
+    'gemm&lt;a\\|b&gt;(\\_\\_half\\*)'
+    """
+    entities = safe(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(lambda match: f"\\{match[0]}", entities)
+
+
+def _paragraph(text: str) -> str:
+    escaped = escape(text)
+    return _LINE_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
+
+
+def render(page: Page, *, wide: bool = False) -> str:
+    """Return a page as Markdown: heading, verdict, facts, then the sections; long ones folded."""
+    parts = [f"## {escape(page.title)}"]
+    if page.closing is not None:
+        parts.append(f"**{escape(page.closing)}**")
+    parts.append("\n".join(f"- {escape(label)}: {escape(value)}" for label, value in page.facts))
+    parts.extend(_section(section, wide=wide) for section in page.sections)
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: Section, *, wide: bool) -> str:
+    body = "\n\n".join(
+        _lines(block) if isinstance(block, Lines) else _table(block, wide=wide) for block in section.blocks
+    )
+    if section.long and any(isinstance(block, Table) for block in section.blocks):
+        title = escape(section.title)
+        return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"### {escape(section.title)}\n\n{body}"
+
+
+def _lines(lines: Lines) -> str:
+    if lines.bullets or len(lines.items) > 1:
+        return "\n".join(f"- {_paragraph(item)}" for item in lines.items)
+    return "\n".join(_paragraph(item) for item in lines.items)
+
+
+def _table(table: Table, *, wide: bool) -> str:
+    names = [row[i] for row in table.rows for i, column in enumerate(table.columns) if column.kind == "name"]
+    short = {name: name for name in names} if wide else shorten_all(names, _NAME_WIDTH)
+    lines = [_row([escape(column.title) for column in table.columns])]
+    lines.append(_row(["---:" if column.kind == "number" else "---" for column in table.columns]))
+    for row in table.rows:
+        lines.append(_row([_cell(cell, column, short) for cell, column in zip(row, table.columns, strict=True)]))
+    text = "\n".join(lines)
+    return text + "".join(f"\n\n{_paragraph(note)}" for note in table.notes)
+
+
+def _cell(cell: str, column: Column, short: dict[str, str]) -> str:
+    return escape(short[cell] if column.kind == "name" else cell)
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

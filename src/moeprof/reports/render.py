@@ -1,0 +1,44 @@
+"""Choose the renderer of a format. A renderer and its libraries are loaded when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moeprof.analyzers.results import Diff, Report
+from moeprof.reports.document import Page
+from moeprof.reports.look import Look, Outcome
+
+FORMATS = ("text", "json", "markdown")
+
+
+def render_reports(results: Sequence[Report], fmt: str, look: Look) -> str:
+    """Return reports in a format of `FORMATS`; several stand one after another."""
+    if fmt == "json":
+        from moeprof.reports import json
+
+        return json.reports(results)
+    from moeprof.reports.report_page import report_page
+
+    return "\n\n".join(render_page(report_page(result, wide=look.wide), fmt, look) for result in results)
+
+
+def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = None) -> str:
+    """Return a diff in a format of `FORMATS`."""
+    if fmt == "json":
+        from moeprof.reports import json
+
+        return json.diff(result, outcome)
+    from moeprof.reports.diff_page import diff_page
+
+    return render_page(diff_page(result, outcome, wide=look.wide), fmt, look)
+
+
+def render_page(page: Page, fmt: str, look: Look) -> str:
+    """Return a page as text or Markdown."""
+    if fmt == "markdown":
+        from moeprof.reports import markdown
+
+        return markdown.render(page, wide=look.wide)
+    from moeprof.reports import text
+
+    return text.render(page, look)

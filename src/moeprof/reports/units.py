@@ -1,0 +1,95 @@
+"""Turn integers of ns, counts and fractions into text. None is "-" in a cell: no data, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+
+NO_DATA = "-"
+_STEP = Decimal("0.001")
+
+
+def milliseconds(ns: int | None) -> str:
+    """Return ns as ms with three decimals and no unit, for a column whose header says ms.
+
+    >>> milliseconds(12166501), milliseconds(0), milliseconds(400), milliseconds(None)
+    ('12.167', '0.000', '<0.001', '-')
+    """
+    if ns is None:
+        return NO_DATA
+    text = str(Decimal(ns).scaleb(-6).quantize(_STEP, ROUND_HALF_EVEN))
+    if ns and not text.strip("-0."):
+        return "<0.001" if ns > 0 else ">-0.001"
+    return text
+
+
+def duration(ns: int | None) -> str:
+    """Return ns with the unit that suits its size.
+
+    >>> duration(12130000), duration(950), duration(2_500_000_000), duration(None)
+    ('12.13 ms', '950 ns', '2.50 s', 'no data')
+    """
+    if ns is None:
+        return "no data"
+    for unit, power in (("s", 9), ("ms", 6), ("us", 3)):
+        value = Decimal(ns).scaleb(-power).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
+        if abs(value) >= 1:
+            return f"{value} {unit}"
+    return f"{ns} ns"
+
+
+def change(ratio: float | None) -> str:
+    """Return candidate / base as a signed change in percent.
+
+    >>> change(0.975), change(1.0672), change(None)
+    ('-2.50 %', '+6.72 %', '-')
+    """
+    return NO_DATA if ratio is None else f"{(ratio - 1) * 100:+.2f} %"
+
+
+def share(fraction: float | None) -> str:
+    """Return a fraction as a share in percent; a share that is small but not nothing says so.
+
+    >>> share(0.1234), share(0.00001), share(0.0), share(None)
+    ('12.34 %', '<0.01 %', '0.00 %', 'no data')
+    """
+    if fraction is None:
+        return "no data"
+    text = f"{fraction * 100:.2f} %"
+    return "<0.01 %" if fraction > 0 and text == "0.00 %" else text
+
+
+def count(value: int | None) -> str:
+    """Return a count, or "-" where there is no data."""
+    return NO_DATA if value is None else str(value)
+
+
+def difference(base: int | None, candidate: int | None) -> str:
+    """Return a signed difference of counts; "same" where there is none.
+
+    >>> difference(45, 3), difference(0, 42), difference(3, 3), difference(None, 3)
+    ('-42', '+42', 'same', '-')
+    """
+    if base is None or candidate is None:
+        return NO_DATA
+    return "same" if base == candidate else f"{candidate - base:+d}"
+
+
+def between(texts: Sequence[str]) -> str:
+    """Return one text, or the first and last of several different ones as a range.
+
+    >>> between(["3", "3"]), between(["3", "4", "7"]), between([])
+    ('3', '3 .. 7', '-')
+    """
+    if not texts:
+        return NO_DATA
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} .. {texts[-1]}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "rank"), plural(2, "rank")
+    ('1 rank', '2 ranks')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,199 @@
+"""Open a trace: find its files, read them side by side, key them by rank, build the tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
+from moeprof.findings import Finding
+from moeprof.traces import folder, kineto, ranks
+from moeprof.traces.folder import LeftOut, TraceFile
+from moeprof.traces.kineto import KinetoTables
+from moeprof.traces.link import link
+from moeprof.traces.markers import markers
+from moeprof.traces.metadata import metadata
+from moeprof.traces.trace import RankTrace, Trace
+
+#: Left out unless asked for: with_stack fills most of a file with it, and no analyzer reads it.
+SKIPPED_CATEGORIES = ("python_function",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A file of a folder that turned out to be no trace."""
+
+    file: TraceFile
+    error: NotATraceError | UnsupportedFormatError
+
+
+def open_trace(
+    path: str | os.PathLike[str], *, recover: bool = False, categories: Iterable[str] | None = None, cache: bool = True
+) -> Trace:
+    """Read a trace into tables.
+
+    Args:
+        path: A trace file, a folder with one file per rank, or several of these joined by commas.
+        recover: Read what is whole of a damaged file; such a rank is marked ``partial``.
+        categories: Event categories to keep. None keeps all but ``python_function``, which is counted in
+            ``event_counts`` and not stored; ``("*",)`` keeps all. Other events are counted, not stored: without
+            launches every kernel is an orphan, and without annotations there are no markers.
+        cache: No effect yet: there is no cache, every call reads the files.
+
+    Returns:
+        The ranks by key, in natural order, with the findings about the set of files.
+
+    Raises:
+        MoeprofError: One of the classes of `moeprof.errors`, with the file and the position where known.
+
+    Example:
+        >>> trace = open_trace("traces/h200/base")  # doctest: +SKIP
+        >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height  # doctest: +SKIP
+        36387
+    """
+    del cache
+    source = os.fspath(path)
+    found = folder.find(source)
+    keep = None if categories is None else frozenset(categories)
+    read = _read_all(found.files, lambda file: _read(file, found.named, recover=recover, keep=keep))
+    failed = [result for result in read if isinstance(result, _Failed)]
+    traces = [trace for result in read if not isinstance(result, _Failed) for trace in result]
+    if not traces:
+        raise failed[0].error
+    _refuse_duplicates(traces, found.files)
+    left_out = [*found.left_out, *(LeftOut(item.file.source, item.error.message) for item in failed)]
+    findings = [*folder.finding(left_out), *_ranks_unknown(traces)]
+    if len(found.files) > 1 or not found.named:
+        findings += _ranks_missing(traces)
+    ordered = sorted(traces, key=lambda trace: ranks.natural(trace.key))
+    return Trace(source, {trace.key: trace for trace in ordered}, tuple(findings))
+
+
+def _read_all(files: Sequence[TraceFile], read):  # type: ignore[no-untyped-def]
+    """Read files side by side, the results in the order of the files; the reader releases the interpreter lock."""
+    if len(files) == 1:
+        return [read(files[0])]
+    with ThreadPoolExecutor(max_workers=min(len(files), os.cpu_count() or 1)) as pool:
+        return list(pool.map(read, files))
+
+
+def _read(
+    file: TraceFile, named: frozenset[Path], *, recover: bool, keep: frozenset[str] | None
+) -> list[RankTrace] | _Failed:
+    try:
+        tables = kineto.read(file.path, recover=recover, skip_categories=SKIPPED_CATEGORIES if keep is None else ())
+    except (NotATraceError, UnsupportedFormatError) as error:
+        if file.path in named:
+            raise
+        return _Failed(file, error)
+    if keep is not None and "*" not in keep:
+        kept = pl.col("category").cast(pl.String).is_in(list(keep))
+        tables = kineto.subset(tables, tables.events.filter(kept))
+    return _rank_traces(file, tables)
+
+
+def _rank_traces(file: TraceFile, tables: KinetoTables) -> list[RankTrace]:
+    """Build one rank, or one for each rank whose processes a merged file names."""
+    key = ranks.key_of(file.path.name, metadata(tables.raw).distributed_rank)
+    by_key: dict[str, list[int]] = {}
+    nameless: list[int] = []
+    for track, process in tables.tracks.select("track", "process").iter_rows():
+        owner = ranks.key_of_process(process)
+        if owner is None:
+            nameless.append(track)
+        else:
+            by_key.setdefault(owner, []).append(track)
+    if not by_key:
+        return [_rank_trace(key, file, tables)]
+    if len(by_key) == 1:
+        return [_rank_trace(ranks.key_of_name(file.path.name) or next(iter(by_key)), file, tables)]
+    shared = tables.events.filter(pl.col("track").is_in(nameless)).height
+    return [
+        _rank_trace(owner, file, _share(tables, tracks), shared=shared)
+        for owner, tracks in sorted(by_key.items(), key=lambda item: ranks.natural(item[0]))
+    ]
+
+
+def _share(tables: KinetoTables, tracks: list[int]) -> KinetoTables:
+    mine = pl.col("track").is_in(tracks)
+    return kineto.subset(tables, tables.events.filter(mine), tables.tracks.filter(mine))
+
+
+def _rank_trace(key: str | None, file: TraceFile, tables: KinetoTables, *, shared: int = 0) -> RankTrace:
+    linked = link(tables)
+    findings = [*tables.findings, *linked.findings]
+    if shared:
+        findings.append(
+            Finding(
+                "events-without-rank",
+                "note",
+                f"{shared} events of the merged file name no rank and belong to none",
+                evidence={"count": shared},
+            )
+        )
+    return RankTrace(
+        key=key,
+        source=file.source,
+        events=tables.events,
+        kernels=linked.kernels,
+        launches=linked.launches,
+        markers=markers(tables.events),
+        collectives=tables.collectives,
+        tracks=tables.tracks,
+        invalid=linked.invalid,
+        metadata=metadata(tables.raw),
+        event_counts=tables.event_counts,
+        findings=tuple(replace(finding, rank=key) for finding in findings),
+        partial=tables.partial,
+    )
+
+
+def _refuse_duplicates(traces: list[RankTrace], files: Sequence[TraceFile]) -> None:
+    by_key: dict[str | None, list[str]] = {}
+    paths = {file.source: str(file.path) for file in files}
+    for trace in traces:
+        by_key.setdefault(trace.key, []).append(trace.source)
+    for key, sources in by_key.items():
+        if len(sources) == 1:
+            continue
+        listed = ", ".join(sorted(sources))
+        if key is None:
+            message = f"{len(sources)} files without a rank, which cannot be told apart: {listed}"
+        else:
+            message = f"{len(sources)} files are {key}: {listed}"
+        raise DuplicateRankError(
+            message, path=paths[sorted(sources)[0]], hint="name one of the files, or keep each capture window in a folder of its own"
+        )
+
+
+def _ranks_unknown(traces: list[RankTrace]) -> list[Finding]:
+    return [
+        Finding("rank-unknown", "note", f"rank unknown: neither the name nor the metadata of {trace.source} tells it")
+        for trace in traces
+        if trace.key is None
+    ]
+
+
+def _ranks_missing(traces: list[RankTrace]) -> list[Finding]:
+    """Compare the ranks found with the world size, where the files agree on one and tell distinct ranks."""
+    sizes = {trace.metadata.world_size for trace in traces}
+    if len(sizes) != 1:
+        return []
+    (size,) = sizes
+    found = {trace.metadata.distributed_rank for trace in traces}
+    if size is None or len(traces) >= size or len(found) != len(traces) or None in found:
+        return []
+    missing = [rank for rank in range(size) if rank not in found]
+    return [
+        Finding(
+            "ranks-missing",
+            "warning",
+            f"{len(traces)} of {size} ranks found; missing: {folder.listed([str(rank) for rank in missing])}",
+            evidence={"found": len(traces), "world_size": size, "missing": list(missing)},
+        )
+    ]

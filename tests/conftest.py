@@ -1,0 +1,42 @@
+"""Shared fixtures. Without the compiled reader the tests run on the plain one, and the header says so."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import moeprof
+import pytest
+
+from tests.oracle import kineto as oracle
+
+HAS_NATIVE = importlib.util.find_spec("moeprof._native") is not None
+if not HAS_NATIVE:
+    sys.modules["moeprof._native"] = oracle  # type: ignore[assignment]
+    moeprof._native = oracle  # type: ignore[attr-defined]
+
+
+def pytest_report_header() -> str:
+    """Say which reader the tests run on."""
+    return "moeprof reader: " + ("native" if HAS_NATIVE else "NOT BUILT, the plain reader of the tests stands in")
+
+
+def _shared() -> Path:
+    return Path(os.environ.get("MOEPROF_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared_traces() -> Path:
+    """Return the folder of shared test traces; skip where it is absent."""
+    folder = _shared() / "traces"
+    if not folder.is_dir():
+        pytest.skip(f"no shared traces at {folder}: set MOEPROF_SHARED")
+    return folder
+
+
+@pytest.fixture
+def plain_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the plain reader in the place of the native one."""
+    monkeypatch.setattr("moeprof.traces.kineto._reader", lambda: oracle)
