@@ -46,8 +46,8 @@ def kernel(
     **args: Any,
 ) -> Event:
     """Return a GPU row: a kernel, or with `category` a gpu_memcpy or gpu_memset."""
-    where = {"device": device, "stream": stream, "correlation": correlation}
-    return event(category, name, ts_us, dur_us, pid=device, tid=stream, **where, **args)
+    args = {"device": device, "stream": stream, "correlation": correlation, **args}
+    return event(category, name, ts_us, dur_us, pid=device, tid=stream, **args)
 
 
 def launch(
@@ -62,7 +62,9 @@ def launch(
     **args: Any,
 ) -> Event:
     """Return a host call that carries a correlation id."""
-    return event(category, name, ts_us, dur_us, pid=pid, tid=pid if tid is None else tid, correlation=correlation, **args)
+    return event(
+        category, name, ts_us, dur_us, pid=pid, tid=pid if tid is None else tid, correlation=correlation, **args
+    )
 
 
 def graph_launch(ts_us: Any, dur_us: Any = 20, *, correlation: int, **rest: Any) -> Event:

@@ -7,15 +7,15 @@ import os
 import sys
 from pathlib import Path
 
-import moeprof
 import pytest
 
+import moeprof
 from tests.oracle import kineto as oracle
 
 HAS_NATIVE = importlib.util.find_spec("moeprof._native") is not None
 if not HAS_NATIVE:
-    sys.modules["moeprof._native"] = oracle  # type: ignore[assignment]
-    moeprof._native = oracle  # type: ignore[attr-defined]
+    sys.modules["moeprof._native"] = oracle
+    moeprof._native = oracle
 
 
 def pytest_report_header() -> str:

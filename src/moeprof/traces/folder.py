@@ -54,7 +54,7 @@ def find(path: str) -> Found:
         TraceTruncatedError: A folder holds a ``.tmp`` that a killed writer left.
         UnsupportedFormatError: A folder holds only exports of a format that is not read.
     """
-    parts = [path] if Path(path).exists() else [part.strip() for part in path.split(",")]
+    parts = [path] if _exists(path) else [part.strip() for part in path.split(",")]
     if not all(parts):
         raise InputNotFoundError("an empty path in the list", path=path, hint=_HINT)
     files: dict[Path, TraceFile] = {}
@@ -66,7 +66,7 @@ def find(path: str) -> Found:
         if where.is_dir():
             found, others = _folder(where, prefix)
             left_out += others
-        elif where.exists():
+        elif _exists(part):
             found = [TraceFile(where, where.name)]
             named.add(where)
         else:
@@ -90,6 +90,13 @@ def finding(left_out: list[LeftOut]) -> list[Finding]:
         )
         for reason, names in sorted(by_reason.items())
     ]
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        raise InputNotFoundError(f"cannot read the path: {error.strerror}", path=path, hint=_HINT) from error
 
 
 def _folder(folder: Path, prefix: str) -> tuple[list[TraceFile], list[LeftOut]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,11 +87,15 @@ def read(path: Path, *, recover: bool = False, skip_categories: Collection[str] 
         raise _mapped(cast("_native.TraceFormatError", error), path) from error
     except OSError as error:
         raise InputNotFoundError(
-            f"cannot read the file: {error.strerror or error}", path=str(path), hint="check the path and its permissions"
+            f"cannot read the file: {error.strerror or error}",
+            path=str(path),
+            hint="check the path and its permissions",
         ) from error
     result = tables(file)
     if not result.raw and result.events.height and not _has_phases(result.events):
-        raise NotATraceError("a JSON array whose objects are no trace events", path=str(path), hint=_HINTS["not-a-trace"])
+        raise NotATraceError(
+            "a JSON array whose objects are no trace events", path=str(path), hint=_HINTS["not-a-trace"]
+        )
     return result
 
 
@@ -110,7 +115,7 @@ def tables(file: _native.KinetoFile) -> KinetoTables:
         tracks=_tracks(pl.DataFrame(file.tracks), pl.DataFrame(file.labels), events),
         device_args=pl.DataFrame(file.device_args).select(pl.col("row").alias("event"), *_DEVICE_COLUMNS),
         collectives=pl.DataFrame(file.collective_args).rename({"row": "event"}).select(*schema.COLLECTIVES),
-        raw=cast("dict[str, JsonValue]", json.loads(file.metadata_json)),
+        raw=cast("dict[str, JsonValue]", json.loads(file.metadata_json, parse_int=_integer, parse_float=_decimal)),
         event_counts={category: kept + skipped for category, kept, skipped in file.event_counts},
         findings=tuple(notices.finding(*notice) for notice in file.notices),
         partial=file.partial,
@@ -139,8 +144,18 @@ def subset(whole: KinetoTables, events: pl.DataFrame, tracks: pl.DataFrame | Non
     )
 
 
+def _integer(text: str) -> int | None:
+    """Return an integer, or None for digits without end, which Python refuses to convert."""
+    return int(text) if len(text) < 400 else None
+
+
+def _decimal(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
 def _reader() -> ModuleType:
-    from moeprof import _native  # noqa: PLC0415 - importing moeprof must not load the native module
+    from moeprof import _native  # late: importing moeprof must not load the native module
 
     return _native
 

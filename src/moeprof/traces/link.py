@@ -41,9 +41,9 @@ def activities(categories: list[str]) -> pl.DataFrame:
     frame = pl.DataFrame({"category": categories}, schema={"category": pl.String})
     known = pl.col("category").replace_strict(_ACTIVITY_OF, default=None, return_dtype=pl.String)
     foreign = pl.col("category").str.extract(_FOREIGN).str.to_lowercase()
-    return frame.select("category", known.fill_null(foreign).alias("activity"), known.is_null().alias("foreign")).filter(
-        pl.col("activity").is_not_null()
-    )
+    return frame.select(
+        "category", known.fill_null(foreign).alias("activity"), known.is_null().alias("foreign")
+    ).filter(pl.col("activity").is_not_null())
 
 
 def gpu_categories(events: pl.DataFrame) -> list[str]:

@@ -13,7 +13,9 @@ _STEP = r"^ProfilerStep#\d+$"
 
 def markers(events: pl.DataFrame) -> pl.DataFrame:
     """Return `schema.MARKERS` by start, then event: annotations, closed B/E pairs, and steps of the torch profiler."""
-    host = events.filter(~pl.col("category").cast(pl.String).is_in(gpu_categories(events)), pl.col("start_ns").is_not_null())
+    host = events.filter(
+        ~pl.col("category").cast(pl.String).is_in(gpu_categories(events)), pl.col("start_ns").is_not_null()
+    )
     steps = schema.strings(events, "name")
     steps = steps.filter(steps.str.contains(_STEP))
     spans = host.filter(

@@ -13,7 +13,7 @@ import polars as pl
 from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.traces import folder, kineto, ranks
-from moeprof.traces.folder import LeftOut, TraceFile
+from moeprof.traces.folder import Found, LeftOut, TraceFile
 from moeprof.traces.kineto import KinetoTables
 from moeprof.traces.link import link
 from moeprof.traces.markers import markers
@@ -60,7 +60,7 @@ def open_trace(
     source = os.fspath(path)
     found = folder.find(source)
     keep = None if categories is None else frozenset(categories)
-    read = _read_all(found.files, lambda file: _read(file, found.named, recover=recover, keep=keep))
+    read = _read_all(found, recover=recover, keep=keep)
     failed = [result for result in read if isinstance(result, _Failed)]
     traces = [trace for result in read if not isinstance(result, _Failed) for trace in result]
     if not traces:
@@ -74,12 +74,14 @@ def open_trace(
     return Trace(source, {trace.key: trace for trace in ordered}, tuple(findings))
 
 
-def _read_all(files: Sequence[TraceFile], read):  # type: ignore[no-untyped-def]
+def _read_all(found: Found, *, recover: bool, keep: frozenset[str] | None) -> list[list[RankTrace] | _Failed]:
     """Read files side by side, the results in the order of the files; the reader releases the interpreter lock."""
-    if len(files) == 1:
-        return [read(files[0])]
-    with ThreadPoolExecutor(max_workers=min(len(files), os.cpu_count() or 1)) as pool:
-        return list(pool.map(read, files))
+
+    def read(file: TraceFile) -> list[RankTrace] | _Failed:
+        return _read(file, found.named, recover=recover, keep=keep)
+
+    with ThreadPoolExecutor(max_workers=min(len(found.files), os.cpu_count() or 1)) as pool:
+        return list(pool.map(read, found.files))
 
 
 def _read(
@@ -167,7 +169,9 @@ def _refuse_duplicates(traces: list[RankTrace], files: Sequence[TraceFile]) -> N
         else:
             message = f"{len(sources)} files are {key}: {listed}"
         raise DuplicateRankError(
-            message, path=paths[sorted(sources)[0]], hint="name one of the files, or keep each capture window in a folder of its own"
+            message,
+            path=paths[min(sources)],
+            hint="name one of the files, or keep each capture window in a folder of its own",
         )
 
 
