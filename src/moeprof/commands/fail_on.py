@@ -44,7 +44,11 @@ def happened(diff: Diff) -> tuple[str, ...]:
 
 def _missing(diff: Diff) -> bool:
     pairs = (diff.pairs.ag_rs, diff.pairs.moe_gemm)
-    figures = [(row.base, row.candidate) for row in (*diff.structure, *pairs, *diff.time)]
+    figures = [
+        *((row.base, row.candidate) for row in diff.structure),
+        *((row.base, row.candidate) for row in pairs),
+        *((row.base, row.candidate) for row in diff.time),
+    ]
     lost = any(base is not None and candidate is None for base, candidate in figures)
     return lost or diff.candidate.ranks < diff.base.ranks
 

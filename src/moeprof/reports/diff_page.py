@@ -13,7 +13,7 @@ from moeprof.reports.names import safe
 from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
 
 _KERNELS_SHOWN = 15
-_NOTE_WIDTH = 96
+_NOTE_WIDTH = 90
 _TONES: dict[str, Tone] = {
     "unchanged": "good",
     "improved": "good",
