@@ -23,7 +23,7 @@ from moeprof.analyzers.quality_launches import (
     launches_without_kernels,
 )
 from moeprof.analyzers.quality_streams import impossible_durations, same_stream_overlaps
-from moeprof.analyzers.quality_text import first_names, milliseconds, percent, plural
+from moeprof.analyzers.quality_text import first_names, listed, milliseconds, percent, plural
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity, order
 from moeprof.traces.trace import RankTrace
@@ -122,8 +122,8 @@ def invalid_rows(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
     by_reason = invalid.group_by("reason").len().sort("reason")
     reasons: dict[str, JsonValue] = dict(by_reason.iter_rows())
     names = first_names(invalid["name"])
-    listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    message = f"{plural(invalid.height, 'GPU row')} set aside as invalid ({listed}): {', '.join(names)}"
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    message = f"{plural(invalid.height, 'GPU row')} set aside as invalid ({counts}): {listed(names)}"
     evidence: dict[str, JsonValue] = {"rows": invalid.height, "reasons": reasons, "names": [*names]}
     yield Finding("invalid-rows", "warning", message, attribution.rank, evidence)
 
@@ -140,7 +140,7 @@ def unclassified(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
     names: list[str] = top.sort("duration_ns", "name", descending=[True, False])["name"].head(5).to_list()
     message = (
         f"{plural(other.height, 'launch', 'launches')} of {launches.height} unclassified"
-        f" ({percent(share)} of their time, {milliseconds(time)}): {', '.join(names)}"
+        f" ({percent(share)} of their time, {milliseconds(time)}): {listed(names)}"
     )
     severity: Severity = "warning" if share > _UNCLASSIFIED_LIMIT else "note"
     evidence: dict[str, JsonValue] = {

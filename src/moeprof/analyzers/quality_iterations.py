@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, milliseconds, percent, plural
+from moeprof.analyzers.quality_text import FIRST, milliseconds, percent, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
 from moeprof.traces.trace import RankTrace
@@ -107,12 +107,10 @@ def outside_iterations(rank_trace: RankTrace, attribution: Attribution) -> Itera
 def profiler_overhead(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Finding]:
     """Tell the cost of the profiler itself, and which iterations it falls into."""
     events = rank_trace.events.filter(pl.col("category").cast(pl.String) == "overhead")
-    events = events.filter(pl.col("start_ns").is_not_null()).select(
-        "start_ns", (pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).alias("end_ns")
-    )
+    events = events.filter(pl.col("start_ns").is_not_null()).with_columns(pl.col("duration_ns").fill_null(0))
     if events.is_empty():
         return
-    time = int((events["end_ns"] - events["start_ns"]).sum())
+    time = int(events["duration_ns"].sum())
     hit = _iterations_hit(events, attribution)
     numbers: list[int] = hit["iteration"].to_list()
     counted = bool(hit["counted"].any())
@@ -128,8 +126,9 @@ def host_calls(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
 
     Calls that made a GPU row are where attribution put them; the others go by start and thread.
     """
-    known = attribution.launches.filter(pl.col("launch").is_not_null()).select("launch", "iteration").unique("launch")
+    known = attribution.launches.filter(pl.col("launch").is_not_null()).select("launch", "iteration")
     spans = attribution.iterations.select("iteration", "track", "start_ns").sort("start_ns")
+    known = known.unique("launch", keep="first", maintain_order=True)
     silent = (
         rank_trace.launches.join(known, on="launch", how="anti")
         .sort("start_ns", "launch")
@@ -221,7 +220,7 @@ def _reason(row: Mapping[str, int], usual: Mapping[str, int]) -> str:
 
 def _sentence(case: dict[str, JsonValue]) -> str:
     parts = [
-        f"{word} " + ", ".join(f"{count} x {name}" for name, count in list(changes.items())[:FIRST])
+        f"{word} " + ", ".join(f"{count} x {short(name)}" for name, count in list(changes.items())[:FIRST])
         for word, changes in (("without", case["missing"]), ("with", case["extra"]))
         if isinstance(changes, dict) and changes
     ]
@@ -245,6 +244,7 @@ def _iterations_hit(events: pl.DataFrame, attribution: Attribution) -> pl.DataFr
     # The last iteration has no successor: it lasts as long as it launches.
     until = pl.coalesce("next_start_ns", pl.max_horizontal("marker_end_ns", "launch_start_ns"))
     spans = iterations.select("iteration", "counted", from_ns="start_ns", until_ns=until)
+    events = events.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=1))
     return (
         spans.join_where(events, pl.col("from_ns") < pl.col("end_ns"), pl.col("start_ns") < pl.col("until_ns"))
         .unique("iteration")

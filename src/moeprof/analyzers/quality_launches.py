@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import first_names, percent, plural
+from moeprof.analyzers.quality_text import first_names, listed, percent, plural
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
@@ -28,7 +28,7 @@ def kernels_without_launch(rank_trace: RankTrace, attribution: Attribution) -> I
     message = (
         f"{lonely.height} of {plural(kernels.height, 'kernel')} ({percent(share)} of kernel time)"
         + (f" and {plural(copies, 'copy', 'copies')}" if copies else "")
-        + f" have no launch on record ({', '.join(names)}); {_place(early, orphans.height)}"
+        + f" have no launch on record ({listed(names)}); {_place(early, orphans.height)}"
     )
     evidence: dict[str, JsonValue] = {
         "kernels": lonely.height,
@@ -45,14 +45,15 @@ def kernels_without_launch(rank_trace: RankTrace, attribution: Attribution) -> I
 def launches_without_kernels(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Finding]:
     """Warn of eager kernel launches that left no kernel record."""
     calls = rank_trace.launches.filter(pl.col("is_kernel_launch") & ~pl.col("is_graph"))
-    lost = calls.filter(pl.col("kernel_rows") == 0)
+    # A launch whose kernel was set aside is told by `invalid-rows`.
+    lost = calls.filter(pl.col("kernel_rows") == 0).join(rank_trace.invalid, on="launch", how="anti")
     if lost.is_empty():
         return
     names = first_names(lost["name"])
     at_end = _after_last_record(lost, rank_trace.launches)
     message = (
         f"{lost.height} of {plural(calls.height, 'kernel launch', 'kernel launches')} left no kernel record"
-        f" ({', '.join(names)}); {at_end} of them at the end of the window"
+        f" ({listed(names)}); {at_end} of them at the end of the window"
     )
     evidence: dict[str, JsonValue] = {
         "launches": calls.height,
@@ -92,7 +93,7 @@ def causality(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Findi
     names = first_names(early["name"])
     message = (
         f"{plural(early.height, 'kernel')} of {kernels.height} start before their launch call does, by up to {lead} ns"
-        f" ({', '.join(names)}): the clocks of host and device do not agree there"
+        f" ({listed(names)}): the clocks of host and device do not agree there"
     )
     evidence: dict[str, JsonValue] = {"kernels": early.height, "greatest_lead_ns": int(lead), "names": [*names]}
     yield Finding("causality", "warning", message, attribution.rank, evidence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import milliseconds, plural
+from moeprof.analyzers.quality_text import milliseconds, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
@@ -40,7 +40,7 @@ def impossible_durations(rank_trace: RankTrace, attribution: Attribution) -> Ite
     shown = suspicious.head(5).select(pl.col("name").cast(pl.String), *_STREAM, "start_ns", "duration_ns").to_dicts()
     worst = shown[0]
     message = (
-        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {worst['name']} on stream"
+        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {short(worst['name'])} on stream"
         f" {worst['stream']} of device {worst['device']} lasts {worst['duration_ns']} ns and outlasts later kernels of"
         f" its own stream; clipped to the next start the kernel sum is {clipped} ns instead of {raw} ns"
     )

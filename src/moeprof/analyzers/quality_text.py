@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 FIRST = 3  # names or iterations that a message spells out
+_LENGTH = 80  # of a name in a message; demangled names reach thousands of characters
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -35,6 +36,26 @@ def percent(share: float) -> str:
         '6.1 %'
     """
     return f"{100 * share:.1f} %"
+
+
+def short(name: str) -> str:
+    """Return a name cut to what a message can hold.
+
+    Example:
+        >>> short("a" * 100)[-4:]
+        'aaa…'
+    """
+    return name if len(name) <= _LENGTH else name[: _LENGTH - 1] + "…"
+
+
+def listed(names: list[str]) -> str:
+    """Return names as a list in a message.
+
+    Example:
+        >>> listed(["a", "b"])
+        'a, b'
+    """
+    return ", ".join(short(name) for name in names)
 
 
 def first_names(names: pl.Series) -> list[str]:

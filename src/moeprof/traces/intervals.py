@@ -1,4 +1,4 @@
-"""Unions and differences of intervals [start_ns, end_ns) in whole ns, per group (a device, an iteration and a device ...).
+"""Unions and differences of intervals [start_ns, end_ns) in whole ns, per group (a device, or one per iteration ...).
 
 Frames need int64 columns ``start_ns`` and ``end_ns`` without nulls, and the group columns, where null is a group of its
 own. Intervals of no or negative length cover nothing; intervals that touch make one. Order of rows is irrelevant.

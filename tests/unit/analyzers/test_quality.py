@@ -241,6 +241,26 @@ def test_orphans_without_any_launch_say_so() -> None:
     )
 
 
+def test_a_launch_whose_kernel_was_set_aside_is_told_once() -> None:
+    # GIVEN a launch whose only kernel row is invalid
+    invalid: list[Row] = [{"name": "a", "reason": "zero-time", "launch": 1}]
+    trace = _rank_trace([_kernel(0, 1, launch=0)], [_call(0), _call(5)], invalid=invalid, events=[{}])
+    # WHEN quality is judged
+    # THEN the row is invalid, and not lost as well
+    assert [finding.slug for finding in quality_findings(trace, _attribution(trace))] == ["invalid-rows"]
+
+
+def test_messages_cut_long_names_and_evidence_keeps_them() -> None:
+    # GIVEN an orphan with a name of 500 characters
+    trace = _rank_trace([_kernel(0, 1, "x" * 500)])
+    # WHEN quality is judged
+    finding = _only(trace, _attribution(trace), "kernels-without-launch")
+    # THEN the message stays readable
+    assert "x" * 79 + "…" in finding.message
+    assert "x" * 80 not in finding.message
+    assert finding.evidence["names"] == ["x" * 500]
+
+
 def test_invalid_rows_are_counted_by_reason() -> None:
     # GIVEN rows set aside for two reasons
     invalid: list[Row] = [{"name": name, "reason": reason} for name, reason in [("a", "zero-time"), ("b", "zero-time"),
@@ -327,7 +347,13 @@ def test_a_kernel_before_its_launch_violates_causality() -> None:
 
 @pytest.mark.parametrize(
     ("start", "duration", "severity", "iterations"),
-    [(-40, 30, "note", []), (-40, 45, "warning", [0]), (90, 20, "warning", [0, 1]), (500, 10, "note", [])],
+    [
+        (-40, 30, "note", []),
+        (0, 0, "warning", [0]),
+        (-40, 45, "warning", [0]),
+        (90, 20, "warning", [0, 1]),
+        (500, 10, "note", []),
+    ],
 )
 def test_profiler_overhead_is_placed_in_iterations(
     start: int, duration: int, severity: str, iterations: list[int]

@@ -7,8 +7,11 @@ import json
 import os
 import re
 from decimal import Decimal
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import polars as pl
 import pytest
@@ -212,15 +215,29 @@ def test_spread_rounds_the_median_down(values: list[int | None], expected: Sprea
     assert spread(pl.Series(values, dtype=pl.Int64)) == expected
 
 
-def _periods(path: Path) -> list[int]:
+Event = dict[str, Any]
+
+
+@cache
+def _measured(arm: str, rank: str) -> list[Event]:
+    """Read a measured trace with nothing of ours; times in ns."""
+    path = _SHARED / "traces" / "h200" / arm / f"{rank}.pt.trace.json.gz"
+    if not path.exists():
+        pytest.skip(f"no measured trace: {path} (set MOEPROF_SHARED)")
     with gzip.open(path) as file:
-        events = json.load(file, parse_float=Decimal)["traceEvents"]
-    starts = sorted(
-        int(event["ts"] * 1000)
+        events: list[Event] = json.load(file, parse_float=Decimal)["traceEvents"]
+    wanted = ("kernel", "gpu_memcpy", "gpu_memset", "user_annotation")
+    return [
+        {**event, "ts": int(event["ts"] * 1000), "dur": int(event["dur"] * 1000)}
         for event in events
-        if event.get("cat") == "user_annotation" and re.match("execute_context_", event["name"])
-    )
-    return [after - before for before, after in zip(starts, starts[1:], strict=False)]
+        if event.get("cat") in wanted
+    ]
+
+
+def _periods(events: list[Event]) -> list[int]:
+    markers = [event for event in events if event["cat"] == "user_annotation"]
+    starts = sorted(event["ts"] for event in markers if re.match("execute_context_", event["name"]))
+    return [after - before for before, after in pairwise(starts)]
 
 
 @pytest.mark.parametrize(
@@ -236,10 +253,7 @@ def test_the_published_medians_of_periods_are_taken_over_all_of_them(
     arm: str, rank: str, all_periods: Spread, without_first: int
 ) -> None:
     # GIVEN the markers of a measured trace, read by nothing of ours
-    path = _SHARED / "traces" / "h200" / arm / f"{rank}.pt.trace.json.gz"
-    if not path.exists():
-        pytest.skip(f"no measured trace: {path} (set MOEPROF_SHARED)")
-    periods = _periods(path)
+    periods = _periods(_measured(arm, rank))
     assert int(median(periods)) == all_periods.median
     starts = [sum(periods[:number]) for number in range(len(periods) + 1)]
     following = [*starts[1:], None]
@@ -250,4 +264,46 @@ def test_the_published_medians_of_periods_are_taken_over_all_of_them(
     rest = per_iteration_times(_attribution(launches, (starts[0], following[0], True, True), *plain[1:])).wall
     # THEN the published figures hold the first iteration, and ours leave it out
     assert with_first == all_periods
-    assert rest is not None and rest.median == without_first
+    assert rest is not None
+    assert rest.median == without_first
+
+
+@pytest.mark.parametrize(
+    ("arm", "rank", "kernel_sum", "kernel_busy", "gpu_busy", "wall"),
+    [
+        ("base", "dp0_pp0_tp0_dcp0_ep0_rank0", 163730073, 149216974, 149541149, 272447345),
+        ("base", "dp1_pp0_tp0_dcp0_ep1_rank0", 180980016, 166066711, 166379601, 285455411),
+        ("triton", "dp0_pp0_tp0_dcp0_ep0_rank0", 157931779, 144237881, 144487409, 284717446),
+        ("triton", "dp1_pp0_tp0_dcp0_ep1_rank0", 131310173, 118278004, 118535922, 280184064),
+        ("eager_cut", "dp1_pp0_tp0_dcp0_ep1_rank0", 11393935, 11369390, 11482667, 314175593),
+    ],
+)
+def test_measured_traces_give_their_published_totals(
+    arm: str, rank: str, kernel_sum: int, kernel_busy: int, gpu_busy: int, wall: int
+) -> None:
+    # GIVEN the rows of a measured trace
+    activity = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
+    rows = [
+        _launch(
+            event["ts"],
+            event["ts"] + event["dur"],
+            activity=activity[event["cat"]],
+            device=event["args"]["device"],
+            stream=event["args"]["stream"],
+            **{"class": "all_gather" if "AllGather" in event["name"] else "elementwise"},
+        )
+        for event in _measured(arm, rank)
+        if event["cat"] in activity
+    ]
+    # WHEN totals are taken
+    totals = time_totals(_launches(*rows))
+    # THEN they are the published ones, and what is exposed is what computation leaves of the kernels' union
+    assert (totals.kernel_sum, totals.kernel_busy, totals.gpu_busy, totals.wall) == (
+        kernel_sum,
+        kernel_busy,
+        gpu_busy,
+        wall,
+    )
+    assert totals.idle == wall - gpu_busy
+    assert totals.compute_busy is not None
+    assert totals.comm_exposed == kernel_busy - totals.compute_busy
