@@ -91,6 +91,7 @@ def _nothing_changed(material: Material) -> str:
 
 def _experts(material: Material) -> Iterator[str]:
     rows = {(row.class_, row.phase): row for row in material.structure}
+    said = False
     for phase in material.phases:
         changes = [
             f"{_word(class_)} launches {row.base} -> {row.candidate}"
@@ -103,6 +104,13 @@ def _experts(material: Material) -> Iterator[str]:
             yield f"{phase}: {' and '.join(changes)} per iteration" + (f" ({told})" if told else "")
         elif pairs is not None and differ(pairs.base, pairs.candidate):
             yield f"{phase}: {told} per iteration"
+        else:
+            continue
+        said = True
+    whole = material.pairs["moe_gemm", "per_iteration"]
+    # Where ranks disagree by phase, the most frequent sum may move and no phase with it.
+    if not said and differ(whole.base, whole.candidate):
+        yield f"GEMM pairs {_arrow(whole)} per iteration"
 
 
 def _gemm_pairs(pairs: PairChange | None, fused: StructureRow | None) -> str | None:

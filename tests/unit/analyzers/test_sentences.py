@@ -69,6 +69,17 @@ def test_gemm_pairs_alone_are_told() -> None:
     assert compare(base, candidate).summary[0] == "target: GEMM pairs 21 -> 42 per iteration"
 
 
+def test_gemm_pairs_that_changed_in_no_single_phase_are_told() -> None:
+    # GIVEN ranks that have their one pair in different phases, and an arm without pairs
+    ranks = [
+        rank([NORM], key=key, pairs=pairs((0, 0, 0), where)) for key, where in (("a", (1, 0, 0)), ("b", (0, 1, 0)))
+    ]
+    # WHEN compared
+    sentences = compare(report(*ranks), report(rank([NORM], key="a"), rank([NORM], key="b"))).summary
+    # THEN each phase's value is that of the rank without, and the sum is told
+    assert sentences[0] == "GEMM pairs 1 -> 0 per iteration"
+
+
 def test_a_backend_that_changed_alike_in_two_phases_is_one_sentence() -> None:
     # GIVEN target and draft GEMMs of one backend, then of another
     def arm(name: str, backend: str) -> list[Kernel]:
