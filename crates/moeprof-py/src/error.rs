@@ -30,7 +30,11 @@ impl TraceFormatError {
                 members.set_item(hidden, default)?;
             }
             let base = py.get_type::<PyException>();
-            PyErr::new_type(py, c"moeprof._native.TraceFormatError", Some(DOC), Some(&base), Some(members.into_any().unbind()))
+            // `new_type` lets go of the dict before it is used, so a reference is kept here.
+            let dict = members.clone().into_any().unbind();
+            let class = PyErr::new_type(py, c"moeprof._native.TraceFormatError", Some(DOC), Some(&base), Some(dict));
+            drop(members);
+            class
         })?;
         Ok(class.bind(py).clone())
     }
