@@ -23,14 +23,15 @@ def pytest_report_header() -> str:
     return "moeprof reader: " + ("native" if HAS_NATIVE else "NOT BUILT, the plain reader of the tests stands in")
 
 
-def _shared() -> Path:
+def shared_folder() -> Path:
+    """Return where the shared test data should be."""
     return Path(os.environ.get("MOEPROF_SHARED", Path(__file__).parents[2] / "shared"))
 
 
 @pytest.fixture(scope="session")
 def shared_traces() -> Path:
     """Return the folder of shared test traces; skip where it is absent."""
-    folder = _shared() / "traces"
+    folder = shared_folder() / "traces"
     if not folder.is_dir():
         pytest.skip(f"no shared traces at {folder}: set MOEPROF_SHARED")
     return folder

@@ -20,7 +20,7 @@ def markers(events: pl.DataFrame) -> pl.DataFrame:
     steps = steps.filter(steps.str.contains(_STEP))
     spans = host.filter(
         pl.col("ph").cast(pl.String) == "X",
-        (pl.col("category").cast(pl.String) == _ANNOTATION) | pl.col("name").is_in(steps.cast(events.schema["name"])),
+        (pl.col("category").cast(pl.String) == _ANNOTATION) | pl.col("name").is_in(steps.to_list()),
     ).select(
         "event",
         pl.col("name").cast(pl.String),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moeprof.traces import schema
@@ -191,7 +193,7 @@ def test_kernels_are_sorted_by_start_then_event() -> None:
 
 def test_device_columns_reach_the_kernel() -> None:
     # GIVEN the args of a newer Kineto
-    args = {
+    args: dict[str, Any] = {
         "grid": [1, 2, 3],
         "block": [4, 5, 6],
         "registers per thread": 32,
