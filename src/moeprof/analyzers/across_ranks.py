@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, milliseconds, plural
+from moeprof.analyzers.quality_text import FIRST, duration, plural
 from moeprof.analyzers.results import AcrossRanks, AgRsPairs, GemmPairs, RankDifference, RankReport, Skew
 from moeprof.analyzers.tables import Attribution
 from moeprof.analyzers.times import spread
@@ -117,7 +117,7 @@ def _skew(traces: Mapping[str, RankTimes]) -> tuple[Skew | None, tuple[Finding, 
     if end.median <= _APART_NS:
         return skew, ()
     message = (
-        f"the ranks end the same collectives {milliseconds(end.median)} apart (median of {spans.height}): their clocks,"
+        f"the ranks end the same collectives {duration(end.median)} apart (median of {spans.height}): their clocks,"
         " or what was matched, cannot be compared"
     )
     evidence: dict[str, JsonValue] = {"matched": spans.height, "median_end_spread_ns": end.median}

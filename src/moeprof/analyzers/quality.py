@@ -23,7 +23,7 @@ from moeprof.analyzers.quality_launches import (
     launches_without_kernels,
 )
 from moeprof.analyzers.quality_streams import impossible_durations, same_stream_overlaps
-from moeprof.analyzers.quality_text import first_names, listed, milliseconds, percent, plural
+from moeprof.analyzers.quality_text import duration, first_names, listed, percent, plural
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity, order
 from moeprof.traces.trace import RankTrace
@@ -140,7 +140,7 @@ def unclassified(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
     names: list[str] = top.sort("duration_ns", "name", descending=[True, False])["name"].head(5).to_list()
     message = (
         f"{plural(other.height, 'launch', 'launches')} of {launches.height} unclassified"
-        f" ({percent(share)} of their time, {milliseconds(time)}): {listed(names)}"
+        f" ({percent(share)} of their time, {duration(time)}): {listed(names)}"
     )
     severity: Severity = "warning" if share > _UNCLASSIFIED_LIMIT else "note"
     evidence: dict[str, JsonValue] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, milliseconds, percent, plural, short
+from moeprof.analyzers.quality_text import FIRST, duration, percent, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
 from moeprof.traces.trace import RankTrace
@@ -92,7 +92,7 @@ def outside_iterations(rank_trace: RankTrace, attribution: Attribution) -> Itera
     noun = "operator" if attribution.cpu_only else "kernel"
     message = (
         f"{outside.height} of {plural(launches.height, noun)} ({percent(outside.height / launches.height)}, "
-        f"{milliseconds(time)}) were launched outside every iteration"
+        f"{duration(time)}) were launched outside every iteration"
     )
     evidence: dict[str, JsonValue] = {
         "launches": outside.height,
@@ -115,7 +115,7 @@ def profiler_overhead(rank_trace: RankTrace, attribution: Attribution) -> Iterat
     numbers: list[int] = hit["iteration"].to_list()
     counted = bool(hit["counted"].any())
     place = f"within {plural(len(numbers), 'iteration')} ({_listed(numbers)})" if numbers else "outside every iteration"
-    message = f"{plural(events.height, 'event')} of profiler overhead, {milliseconds(time)} in all, {place}"
+    message = f"{plural(events.height, 'event')} of profiler overhead, {duration(time)} in all, {place}"
     message += ": these last longer than without the profiler" if counted else ""
     evidence: dict[str, JsonValue] = {"events": events.height, "time_ns": time, "iterations": [*numbers]}
     yield Finding("profiler-overhead", "warning" if counted else "note", message, attribution.rank, evidence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import milliseconds, plural, short
+from moeprof.analyzers.quality_text import duration, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
@@ -67,7 +67,7 @@ def same_stream_overlaps(rank_trace: RankTrace, attribution: Attribution) -> Ite
     time = int(overlaps["shared_ns"].sum())
     message = (
         f"{plural(overlaps.height, 'kernel')} of {kernels.height} start before an earlier kernel of the same stream"
-        f" ended, {milliseconds(time)} in all: programmatic dependent launch makes this normal, and busy times count"
+        f" ended, {duration(time)} in all: programmatic dependent launch makes this normal, and busy times count"
         " it once"
     )
     evidence: dict[str, JsonValue] = {"overlaps": overlaps.height, "kernels": kernels.height, "overlap_ns": time}

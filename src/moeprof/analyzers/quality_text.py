@@ -18,14 +18,16 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def milliseconds(time_ns: int) -> str:
-    """Return ns as text in ms, to the us.
+def duration(time_ns: int) -> str:
+    """Return ns as text in a unit that leaves something to read.
 
     Example:
-        >>> milliseconds(2_491_438)
-        '2.491 ms'
+        >>> duration(27), duration(1_370), duration(2_491_438)
+        ('27 ns', '1.370 us', '2.491 ms')
     """
-    return f"{time_ns / 1_000_000:.3f} ms"
+    if time_ns < 1_000:
+        return f"{time_ns} ns"
+    return f"{time_ns / 1_000:.3f} us" if time_ns < 1_000_000 else f"{time_ns / 1_000_000:.3f} ms"
 
 
 def percent(share: float) -> str:

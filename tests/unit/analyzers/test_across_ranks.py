@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -188,7 +190,7 @@ def test_collectives_match_within_iteration_and_class() -> None:
 def test_unlike_windows_match_by_order_within_classes_of_equal_number() -> None:
     # GIVEN ranks with another number of iterations; all-reduces agree in number, all-gathers do not
     first = [(100, 150, "all_reduce", 0), (200, 250, "all_gather", 0), (300, 350, "all_reduce", 1)]
-    second = [(90, 151, "all_reduce", 0), (320, 352, "all_reduce", 0)]
+    second = [(320, 352, "all_reduce", 0), (90, 151, "all_reduce", 0)]
     traces: dict[str | None, RankTimes] = {"rank0": _times(first, iterations=2), "rank1": _times(second, iterations=1)}
     # WHEN ranks are compared
     across, _ = across_ranks(_TWO, traces)
@@ -278,3 +280,33 @@ def test_the_odd_ranks_with_two_base_times() -> None:
     across, _ = across_ranks(_TWO, traces)
     # THEN the skew is the published one
     assert across.skew == Skew(1, Spread(10_000, 10_000, 10_000), Spread(0, 0, 0), {"rank0": 0, "rank1": 1})
+
+
+@pytest.mark.parametrize(
+    ("arm", "expected"),
+    [
+        ("base", Skew(1980, Spread(1370, 3, 990086), Spread(326, 1, 1515), {"rank0": 1397, "rank1": 583})),
+        ("triton", Skew(1620, Spread(1290, 1, 873298), Spread(451, 1, 1722), {"rank0": 789, "rank1": 831})),
+    ],
+)
+def test_measured_ranks_leave_their_collectives_within_two_microseconds(arm: str, expected: Skew) -> None:
+    # GIVEN the collectives of two measured ranks, read by nothing of ours
+    folder = _SHARED / "traces" / "h200" / arm
+    if not folder.exists():
+        pytest.skip(f"no measured trace: {folder} (set MOEPROF_SHARED)")
+    classes = {"AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
+    traces: dict[str | None, RankTimes] = {}
+    for number, path in enumerate(sorted(folder.glob("*.gz"))):
+        with gzip.open(path) as file:
+            document = json.load(file, parse_float=Decimal)
+        rows: list[Launch] = sorted(
+            (int(event["ts"] * 1000), int((event["ts"] + event["dur"]) * 1000), classes[found[1]], None)
+            for event in document["traceEvents"]
+            if event.get("cat") == "kernel" and (found := re.match(r"ncclDevKernel_([A-Za-z]+)_", event["name"]))
+        )
+        traces[f"rank{number}"] = _times(rows, base=document["baseTimeNanoseconds"])
+    # WHEN ranks are compared
+    across, findings = across_ranks(_TWO, traces)
+    # THEN all of them match, and no end lies more than 2 us from the other rank's
+    assert across.skew == expected
+    assert findings == ()

@@ -186,6 +186,24 @@ def test_a_graph_replay_with_fewer_kernels_is_a_warning() -> None:
     )
 
 
+def test_a_kernel_gone_from_a_graph_is_no_difference_of_eager_launches() -> None:
+    # GIVEN a graph of two kernels and a silent launch; in the second iteration one kernel and that call are gone
+    calls: list[Row] = []
+    kernels: list[Row] = []
+    for number in range(3):
+        names = ("first",) if number == 1 else ("first", "second")
+        kernels += [_kernel(100 * number + 20, 100 * number + 30, name, launch=len(calls)) for name in names]
+        calls.append(_call(100 * number, is_graph=True))
+        if number != 1:
+            calls.append(_call(100 * number + 5))
+    trace = _rank_trace(kernels, calls)
+    # WHEN quality is judged
+    finding = _only(trace, _attribution(trace, (0, 100, 200)), "iteration-deviates")
+    # THEN as many calls as kernels are gone, and it is a warning all the same
+    assert finding.severity == "warning"
+    assert "the kernels of its graph launches differ" in finding.message
+
+
 def test_graph_replays_of_other_labels_are_not_compared() -> None:
     # GIVEN replays with different kernel counts in iterations with different labels
     calls = [_call(100 * n, name="cudaGraphLaunch", is_graph=True) for n in range(2)]
@@ -203,6 +221,7 @@ def test_graph_launches_without_kernels_are_an_error() -> None:
     trace = _rank_trace([_kernel(410, 473, launch=4)], [*calls, copies, _call(400)])
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "graph-launches-without-kernels")
+    assert _found(trace, _attribution(trace), "launches-without-kernels") == []
     # THEN the trace is called not reliable
     assert finding.severity == "error"
     assert finding.message == (
@@ -293,6 +312,7 @@ def test_an_impossible_duration_is_named_with_its_stream_and_the_clipped_sum() -
     "later",
     [
         pytest.param([(100, 150), (200, 2_000_000)], id="only one later kernel ends inside"),
+        pytest.param([(100, 150), (200, 1_000_000)], id="one later kernel ends with it"),
         pytest.param([(100, 150)], id="only one later kernel"),
         pytest.param([(100, 150, 8), (200, 250, 8)], id="on another stream"),
         pytest.param([(1_000_000, 1_000_050), (1_000_060, 1_000_090)], id="after its end"),
@@ -306,6 +326,16 @@ def test_a_long_kernel_that_outlasts_less_than_two_is_not_impossible(later: list
     # WHEN quality is judged
     # THEN it is left alone
     assert _found(trace, _attribution(trace), "impossible-duration") == []
+
+
+@pytest.mark.parametrize(("duration", "found"), [(500, 0), (501, 1)])
+def test_only_more_than_a_hundred_medians_are_impossible(duration: int, found: int) -> None:
+    # GIVEN a kernel that outlasts two others, among kernels of 5 ns
+    short = [_kernel(start, start + 5) for start in (-30, -20, -10, 100, 200)]
+    trace = _rank_trace([*short, _kernel(0, duration, "long")])
+    # WHEN quality is judged
+    # THEN a hundred times the median is still possible
+    assert len(_found(trace, _attribution(trace), "impossible-duration")) == found
 
 
 def test_same_stream_overlaps_are_counted_once_per_kernel() -> None:
@@ -350,6 +380,7 @@ def test_a_kernel_before_its_launch_violates_causality() -> None:
     [
         (-40, 30, "note", []),
         (0, 0, "warning", [0]),
+        (130, 5, "warning", [1]),
         (-40, 45, "warning", [0]),
         (90, 20, "warning", [0, 1]),
         (500, 10, "note", []),
