@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 def report_of(path: str, reading: Reading) -> Report:
     """Open a trace and return its report."""
-    from moeprof.analyzers.report import report
     from moeprof.traces.open import open_trace
 
     trace = open_trace(path, recover=reading.recover)
+    from moeprof.analyzers.report import report
+
     return report(trace, rules=reading.rules, marker=reading.marker, marker_family=reading.marker_family)
 
 

@@ -29,7 +29,8 @@ def render(page: Page, look: Look) -> str:
     blocks = [_print(Text(page.title, "bold"), look), _facts(page, look)]
     blocks.extend(_section(section, look) for section in page.sections)
     if page.closing is not None:
-        blocks.append(_print(Text(page.closing, _TONES[page.tone]), look))
+        whole = max(look.width, len(page.closing))  # one line, so that the last line of the output holds all of it
+        blocks.append(_print(Text(page.closing, _TONES[page.tone]), look, whole))
     return "\n".join(blocks)
 
 

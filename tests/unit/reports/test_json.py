@@ -17,9 +17,9 @@ from . import samples
 REPORTS = (samples.report(1), samples.report(8), samples.unequal_report(), samples.cpu_report(), samples.empty_report())
 
 
-def schema(kind: str) -> dict[str, JsonValue]:
+def schema(kind: str) -> dict[str, object]:
     text = files("moeprof.reports").joinpath(f"schemas/{kind}-1.json").read_text(encoding="utf-8")
-    loaded: dict[str, JsonValue] = json.loads(text)
+    loaded: dict[str, object] = json.loads(text)
     return loaded
 
 

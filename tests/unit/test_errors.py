@@ -1,0 +1,89 @@
+"""Every error of the catalogue: an example of each goes through main, with its slug and its code."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from moeprof import errors
+from moeprof.cli import main
+from moeprof.commands import analysis
+
+EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
+    errors.UsageError: (errors.UsageError("two formats go to stdout", hint="use one"), "usage"),
+    errors.InputNotFoundError: (errors.InputNotFoundError("no such file or folder", path="x"), "input-not-found"),
+    errors.TraceEmptyError: (errors.TraceEmptyError("the file is empty", path="x", byte=0), "trace-empty"),
+    errors.TraceTruncatedError: (
+        errors.TraceTruncatedError("the file ends inside an event", path="x", line=3, byte=99, hint="--recover"),
+        "trace-truncated",
+    ),
+    errors.TraceMalformedError: (
+        errors.TraceMalformedError("unescaped quote in a string", path="x", line=3, byte=99),
+        "trace-malformed",
+    ),
+    errors.ManyDocumentsError: (
+        errors.ManyDocumentsError("another document follows the first", path="x", line=2, byte=50),
+        "trace-many-documents",
+    ),
+    errors.NotATraceError: (errors.NotATraceError("an object without traceEvents", path="x"), "not-a-trace"),
+    errors.UnsupportedFormatError: (errors.UnsupportedFormatError("a report of nsys", path="x"), "format-unsupported"),
+    errors.DuplicateRankError: (errors.DuplicateRankError("a and b are both rank 0", path="x"), "rank-duplicate"),
+    errors.RulesError: (errors.RulesError("no class moe_gem", path="rules.toml", line=4), "rules-invalid"),
+    errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
+}
+
+
+def catalogue(root: type[errors.MoeprofError] = errors.MoeprofError) -> list[type[errors.MoeprofError]]:
+    """Return every class below a root, wherever it is defined."""
+    return [item for below in root.__subclasses__() for item in (below, *catalogue(below))]
+
+
+def test_every_error_has_an_example() -> None:
+    # GIVEN the catalogue THEN no class of it lacks an example here
+    defined = {item for item in catalogue() if item.__module__ == errors.__name__}
+    assert defined == set(EXAMPLES)
+
+
+def test_slugs_are_distinct_and_in_kebab_case() -> None:
+    # GIVEN the catalogue THEN each error can be told by its slug
+    slugs = [item.slug for item in EXAMPLES]
+    assert len(set(slugs)) == len(slugs)
+    assert [slug for slug in slugs if not re.fullmatch(r"[a-z]+(-[a-z]+)*", slug)] == []
+
+
+@pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.slug)
+def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN a command that raises the error
+    error, slug = EXAMPLES[kind]
+
+    def refuse(path: str, reading: object) -> None:
+        raise error
+
+    monkeypatch.setattr(analysis, "report_of", refuse)
+    out, err = io.StringIO(), io.StringIO()
+    # WHEN the program runs
+    code = main(["report", "x"], out, err)
+    # THEN its code, slug, message, place and hint reach the user, and nothing else does
+    expected = [f"moeprof: error[{slug}]: {error.message}"]
+    expected += [f"  at: {error.where}"] if error.where else []
+    expected += [f"  try: {error.hint}"] if error.hint else []
+    assert type(error) is kind
+    assert (code, out.getvalue(), err.getvalue().splitlines()) == (2, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        (errors.MoeprofError("m"), None),
+        (errors.MoeprofError("m", line=3), None),
+        (errors.MoeprofError("m", path="x"), "x"),
+        (errors.MoeprofError("m", path="x", line=3), "x:3"),
+        (errors.MoeprofError("m", path="x", byte=0), "x (byte 0)"),
+        (errors.MoeprofError("m", path="x", line=3, byte=9), "x:3 (byte 9)"),
+    ],
+)
+def test_where(error: errors.MoeprofError, where: str | None) -> None:
+    # WHEN only part of the place is known THEN only that part is told
+    assert error.where == where
