@@ -60,7 +60,7 @@ $(STAMPS)/cargo:
 
 build: $(STAMPS)/build ## compile the native module into .venv
 $(STAMPS)/build: $(READY) $(STAMPS)/cargo $(RUST) pyproject.toml
-	$(call step,build,native module (release),maturin develop --release --locked && $(BIN)/moeprof --version)
+	$(call step,build,native module (release),maturin develop --release --locked && $(BIN)/python -c "import moeprof._native")
 	@touch $@
 
 fmt: $(READY) $(STAMPS)/cargo ## format Python and Rust

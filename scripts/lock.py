@@ -35,7 +35,9 @@ def resolve(requirements: list[str]) -> str:
         venv.create(folder, with_pip=True)
         pip = [str(Path(folder) / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--quiet", *requirements], check=True)
-        return subprocess.run([*pip, "freeze", "--local"], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            [*pip, "freeze", "--all", "--exclude", "setuptools"], check=True, capture_output=True, text=True
+        ).stdout
 
 
 def main() -> int:

@@ -1,0 +1,72 @@
+//! Errors of the reader as Python exceptions, variant by variant.
+
+use std::path::Path;
+
+use moeprof_trace::TraceError;
+use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+/// `moeprof._native.TraceFormatError`.
+///
+/// A class made at run time: the stable interface of Python 3.11 does not allow native classes that extend an exception.
+pub(crate) struct TraceFormatError;
+
+const DOC: &std::ffi::CStr = c"A file that is not a well-formed trace: ``slug``, ``message``, ``path``, ``line`` (from 1), ``byte`` (from 0).";
+const ATTRIBUTES: [&str; 5] = ["slug", "message", "path", "line", "byte"];
+
+impl TraceFormatError {
+    pub(crate) fn class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.get_or_try_init(py, || {
+            let members = PyDict::new(py);
+            let property = py.import("builtins")?.getattr("property")?;
+            let getter = py.import("operator")?.getattr("attrgetter")?;
+            for name in ATTRIBUTES {
+                let hidden = format!("_{name}");
+                members.set_item(name, property.call1((getter.call1((&hidden,))?,))?)?;
+                let default = if matches!(name, "line" | "byte") { None } else { Some("") };
+                members.set_item(hidden, default)?;
+            }
+            let base = py.get_type::<PyException>();
+            // `new_type` lets go of the dict before it is used, so a reference is kept here.
+            let dict = members.clone().into_any().unbind();
+            let class = PyErr::new_type(py, c"moeprof._native.TraceFormatError", Some(DOC), Some(&base), Some(dict));
+            drop(members);
+            class
+        })?;
+        Ok(class.bind(py).clone())
+    }
+
+    fn new(py: Python<'_>, error: &TraceError) -> PyResult<PyErr> {
+        let value = Self::class(py)?.call1((error.to_string(),))?;
+        let position = error.position();
+        value.setattr("_slug", error.slug())?;
+        value.setattr("_message", error.message())?;
+        value.setattr("_path", text(error.path()))?;
+        value.setattr("_line", position.map(|at| at.line))?;
+        value.setattr("_byte", position.map(|at| at.byte))?;
+        Ok(PyErr::from_value(value))
+    }
+}
+
+fn text(path: &Path) -> &std::ffi::OsStr {
+    path.as_os_str()
+}
+
+/// Maps an error: the system's become subclasses of `OSError` with a file name, all others `TraceFormatError`.
+pub(crate) fn to_python(py: Python<'_>, error: &TraceError) -> PyErr {
+    if let TraceError::Io { path, source } = error {
+        let path = text(path).to_os_string();
+        return match source.raw_os_error() {
+            // OSError picks its subclass by the number.
+            Some(code) => match py.import("os").and_then(|os| os.call_method1("strerror", (code,))) {
+                Ok(reason) => PyOSError::new_err((code, reason.unbind(), path)),
+                Err(failure) => failure,
+            },
+            None => PyOSError::new_err((None::<i32>, source.to_string(), path)),
+        };
+    }
+    TraceFormatError::new(py, error).unwrap_or_else(|failure| failure)
+}

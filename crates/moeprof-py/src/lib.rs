@@ -1,0 +1,114 @@
+//! The native reader for Python: [`moeprof_trace`] behind Arrow capsules. No parsing happens here.
+
+mod error;
+mod stream;
+
+use std::path::PathBuf;
+
+use moeprof_trace::ReadOptions;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::error::TraceFormatError;
+use crate::stream::ArrowTable;
+
+/// One Kineto file in columns. See docs/native.md for the tables.
+#[pyclass(frozen, module = "moeprof._native")]
+struct KinetoFile {
+    #[pyo3(get)]
+    events: Py<ArrowTable>,
+    #[pyo3(get)]
+    names: Py<ArrowTable>,
+    #[pyo3(get)]
+    tracks: Py<ArrowTable>,
+    #[pyo3(get)]
+    device_args: Py<ArrowTable>,
+    #[pyo3(get)]
+    collective_args: Py<ArrowTable>,
+    #[pyo3(get)]
+    labels: Py<ArrowTable>,
+    #[pyo3(get)]
+    categories: Vec<String>,
+    #[pyo3(get)]
+    phases: Vec<String>,
+    #[pyo3(get)]
+    metadata_json: String,
+    #[pyo3(get)]
+    notices: Vec<(String, u64, u64, u64, String)>,
+    #[pyo3(get)]
+    event_counts: Vec<(String, u64, u64)>,
+    #[pyo3(get)]
+    partial: bool,
+    #[pyo3(get)]
+    bytes_read: u64,
+}
+
+impl KinetoFile {
+    fn new(py: Python<'_>, file: moeprof_trace::KinetoFile) -> PyResult<Self> {
+        let table = |batch| Py::new(py, ArrowTable::new(batch));
+        let notices = file.notices.into_iter();
+        let counts = file.event_counts.into_iter();
+        Ok(Self {
+            events: table(file.events)?,
+            names: table(file.names)?,
+            tracks: table(file.tracks)?,
+            device_args: table(file.device_args)?,
+            collective_args: table(file.collective_args)?,
+            labels: table(file.labels)?,
+            categories: file.categories,
+            phases: file.phases,
+            metadata_json: file.metadata_json,
+            notices: notices
+                .map(|notice| {
+                    (notice.slug.to_owned(), notice.count, notice.first.byte, notice.first.line, notice.example)
+                })
+                .collect(),
+            event_counts: counts.map(|count| (count.category, count.kept, count.skipped)).collect(),
+            partial: file.partial,
+            bytes_read: file.bytes_read,
+        })
+    }
+}
+
+/// Read a Kineto trace, plain or gzip, into columns.
+#[pyfunction]
+#[pyo3(
+    signature = (path, *, recover = false, skip_categories = Vec::new()),
+    text_signature = "(path, *, recover=False, skip_categories=())"
+)]
+fn read_kineto(
+    py: Python<'_>,
+    path: PathBuf,
+    recover: bool,
+    skip_categories: Vec<String>,
+) -> PyResult<KinetoFile> {
+    let options = ReadOptions::new().recover(recover).skip_categories(skip_categories);
+    let file = py
+        .detach(|| moeprof_trace::read_kineto(&path, &options))
+        .map_err(|error| error::to_python(py, &error))?;
+    KinetoFile::new(py, file)
+}
+
+/// Tell version, profile and features of the compiled module.
+#[pyfunction]
+fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let info = PyDict::new(py);
+    info.set_item("version", env!("CARGO_PKG_VERSION"))?;
+    info.set_item("profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
+    info.set_item("features", "abi3-py311")?;
+    Ok(info)
+}
+
+/// The native reader of moeprof.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("TraceFormatError", TraceFormatError::class(py)?)?;
+    module.add_class::<ArrowTable>()?;
+    module.add_class::<KinetoFile>()?;
+    module.add_function(wrap_pyfunction!(read_kineto, module)?)?;
+    module.add_function(wrap_pyfunction!(build_info, module)?)?;
+    let names = ["ArrowTable", "KinetoFile", "TraceFormatError", "build_info", "read_kineto"];
+    module.add("__all__", PyList::new(py, names)?)?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Bytes from a file or any reader, inflated where they are gzip, in one buffer that is refilled in chunks.
+//!
+//! The window is the part of the buffer that is not consumed yet. Whoever finds it too short calls [`Source::fill`]:
+//! pending bytes move to the front and more follow, so that whatever is being read comes to lie in one piece. Only a
+//! single event or metadata value longer than a chunk makes the buffer grow.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::bufread::GzDecoder;
+
+use crate::error::{Failure, Position};
+
+/// Bytes asked for at a time.
+pub(crate) const CHUNK: usize = 1 << 20;
+const COMPRESSED_CHUNK: usize = 1 << 16;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How the input came to its end, where not as it should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The compressed data ends early.
+    Cut,
+    /// The compressed data is not what its checksums or its format say.
+    Corrupt(String),
+}
+
+impl Damage {
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Cut => "the compressed data ends early",
+            Self::Corrupt(why) => why,
+        }
+    }
+}
+
+enum Input<'a> {
+    Plain(Box<dyn Read + 'a>),
+    Gzip(Members<BufReader<Box<dyn Read + 'a>>>),
+}
+
+/// All members of a gzip file, one after the other.
+struct Members<B> {
+    state: State<B>,
+    zeros: bool,
+}
+
+enum State<B> {
+    Member(Box<GzDecoder<B>>),
+    Between(B),
+    Done,
+}
+
+impl<B: BufRead> Members<B> {
+    fn new(reader: B) -> Self {
+        Self { state: State::Between(reader), zeros: false }
+    }
+
+    fn next_member(&mut self, mut reader: B) -> io::Result<()> {
+        loop {
+            let bytes = reader.fill_buf()?;
+            let count = bytes.len();
+            match bytes.first() {
+                None => return Ok(()),
+                Some(0) => {
+                    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+                    self.zeros = true;
+                    reader.consume(zeros);
+                    if zeros < count {
+                        let text = "something that is neither gzip nor zeros follows the compressed data";
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                    }
+                }
+                Some(&byte) if byte == GZIP[0] && !self.zeros => {
+                    self.state = State::Member(Box::new(GzDecoder::new(reader)));
+                    return Ok(());
+                }
+                Some(_) => {
+                    let text = "something that is not gzip follows the compressed data";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                }
+            }
+        }
+    }
+}
+
+impl<B: BufRead> Read for Members<B> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Ok(0),
+                State::Between(reader) => self.next_member(reader)?,
+                State::Member(mut decoder) => match decoder.read(out)? {
+                    0 => self.state = State::Between(decoder.into_inner()),
+                    count => {
+                        self.state = State::Member(decoder);
+                        return Ok(count);
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The refillable window over the uncompressed text.
+pub(crate) struct Source<'a> {
+    input: Input<'a>,
+    buffer: Vec<u8>,
+    /// First byte of the window in the buffer, and one past its last.
+    start: usize,
+    end: usize,
+    /// The buffer up to here is valid UTF-8 (counted from `start` at the last fill).
+    valid: usize,
+    /// Bytes and line feeds before the buffer.
+    offset: u64,
+    lines: u64,
+    chunk: usize,
+    ended: bool,
+    damage: Option<Damage>,
+}
+
+impl<'a> Source<'a> {
+    /// Looks at the first two bytes to tell gzip from plain text.
+    pub(crate) fn new(mut reader: Box<dyn Read + 'a>, chunk: usize) -> io::Result<Self> {
+        let mut magic = Vec::with_capacity(GZIP.len());
+        reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut magic)?;
+        let zipped = magic == GZIP;
+        let whole: Box<dyn Read + 'a> = Box::new(io::Cursor::new(magic).chain(reader));
+        let input = if zipped {
+            Input::Gzip(Members::new(BufReader::with_capacity(COMPRESSED_CHUNK, whole)))
+        } else {
+            Input::Plain(whole)
+        };
+        Ok(Self {
+            input,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            valid: 0,
+            offset: 0,
+            lines: 0,
+            chunk: chunk.max(1),
+            ended: false,
+            damage: None,
+        })
+    }
+
+    pub(crate) fn window(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Returns how much of the window is known to be valid UTF-8.
+    pub(crate) fn valid(&self) -> usize {
+        self.valid.saturating_sub(self.start)
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+    }
+
+    /// Returns the place of a byte of the window.
+    pub(crate) fn position(&self, at: usize) -> Position {
+        let index = (self.start + at).min(self.end);
+        let before = self.buffer.get(..index).unwrap_or_default();
+        Position { byte: self.offset + index as u64, line: self.lines + line_feeds(before) + 1 }
+    }
+
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    /// Tells whether zero bytes followed the last gzip member.
+    pub(crate) fn zeros_after_members(&self) -> bool {
+        matches!(&self.input, Input::Gzip(members) if members.zeros)
+    }
+
+    /// Returns how many bytes of text were read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.offset + self.end as u64
+    }
+
+    /// Adds at least one byte to the window; false at the end of the input.
+    pub(crate) fn fill(&mut self) -> Result<bool, Failure> {
+        if self.ended {
+            return Ok(false);
+        }
+        self.compact();
+        // Half as much again, so that a value of any length is looked at a bounded number of times.
+        let wanted = self.end + self.chunk.max(self.end / 2);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let before = self.end;
+        while self.end < wanted && !self.ended {
+            let Some(free) = self.buffer.get_mut(self.end..wanted) else { break };
+            let result = match &mut self.input {
+                Input::Plain(reader) => reader.read(free),
+                Input::Gzip(members) => members.read(free),
+            };
+            match result {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.damage = Some(self.damage_of(error)?);
+                    self.ended = true;
+                }
+            }
+        }
+        self.validate();
+        Ok(self.end > before)
+    }
+
+    fn damage_of(&self, error: io::Error) -> Result<Damage, Failure> {
+        let zipped = matches!(self.input, Input::Gzip(_));
+        match error.kind() {
+            _ if !zipped || error.raw_os_error().is_some() => Err(Failure::Io(error)),
+            io::ErrorKind::UnexpectedEof => Ok(Damage::Cut),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                Ok(Damage::Corrupt(format!("corrupt gzip data: {error}")))
+            }
+            _ => Err(Failure::Io(error)),
+        }
+    }
+
+    fn compact(&mut self) {
+        let gone = self.buffer.get(..self.start).unwrap_or_default();
+        self.lines += line_feeds(gone);
+        self.offset += self.start as u64;
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.valid = self.valid.saturating_sub(self.start);
+        self.end -= self.start;
+        self.start = 0;
+    }
+
+    fn validate(&mut self) {
+        let fresh = self.buffer.get(self.valid..self.end).unwrap_or_default();
+        self.valid = if simdutf8::basic::from_utf8(fresh).is_ok() {
+            self.end
+        } else {
+            self.valid + simdutf8::compat::from_utf8(fresh).map_or_else(|error| error.valid_up_to(), str::len)
+        };
+    }
+}
+
+fn line_feeds(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
