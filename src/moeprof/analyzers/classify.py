@@ -109,7 +109,9 @@ def load_classifier(path: str | os.PathLike[str] | None = None) -> Classifier:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise InputNotFoundError(f"cannot read the rules file: {error.strerror or error}", path=os.fspath(path)) from error
+        raise InputNotFoundError(
+            f"cannot read the rules file: {error.strerror or error}", path=os.fspath(path)
+        ) from error
     except UnicodeDecodeError as error:
         raise RulesError("the rules file is not UTF-8 text", path=os.fspath(path), byte=error.start) from error
     user = _parse(text, os.fspath(path))
