@@ -28,7 +28,7 @@ else:
 
 TABLES = ("events", "names", "tracks", "device_args", "collective_args", "labels")
 PLAIN = ("categories", "phases", "event_counts", "partial", "bytes_read")
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)
