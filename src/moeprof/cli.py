@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None, stdout: TextIO | None = None, stderr
             return _invoke(arguments, streams)
         except (SystemExit, GeneratorExit):
             raise
-        except BaseException as error:  # a Rust panic derives from BaseException
+        except BaseException as error:  # noqa: BLE001 - a Rust panic derives from BaseException
             code, text = describe(error, debug="--debug" in arguments)
             with suppress(OSError, ValueError):  # nobody can be told; the code still tells
                 write(streams.stderr, text)
