@@ -19,9 +19,7 @@ import polars as pl
 from tests.oracle.events import COLLECTIVE, DEVICE, EVENTS, Event, Tables, frame
 from tests.oracle.text import NON_FINITE, EndedError, MalformedError, Node, Number, Text
 
-_EVENT_START = re.compile(
-    rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:'
-)
+_EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:')
 _FORMATS = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"PAR1", "a Parquet file"),
@@ -170,7 +168,6 @@ class _Reader:
             return
         while True:
             try:
-                start = text.pos
                 self._event(depth)
                 whole = True
                 byte = text.blank()
