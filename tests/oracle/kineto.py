@@ -19,9 +19,7 @@ import polars as pl
 from tests.oracle.events import COLLECTIVE, DEVICE, EVENTS, Event, Tables, frame
 from tests.oracle.text import NON_FINITE, EndedError, MalformedError, Node, Number, Text
 
-_EVENT_START = re.compile(
-    rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:'
-)
+_EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:')
 _FORMATS = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"PAR1", "a Parquet file"),
@@ -112,7 +110,7 @@ class _Reader:
 
     def _check_start(self) -> None:
         data = self.data
-        if data.startswith(_UTF_MARKS) or data[:2] in (b"\x00{", b"\x00["):
+        if data.startswith(_UTF_MARKS) or data[:2] in (b"\x00{", b"\x00[", b"{\x00", b"[\x00"):
             raise self.error("trace-malformed", "the text is UTF-16 or UTF-32, not UTF-8", 0)
         if data.startswith(b"\xef\xbb\xbf"):
             self.text.pos = 3
@@ -170,7 +168,6 @@ class _Reader:
             return
         while True:
             try:
-                start = text.pos
                 self._event(depth)
                 whole = True
                 byte = text.blank()
