@@ -110,7 +110,7 @@ class _Reader:
 
     def _check_start(self) -> None:
         data = self.data
-        if data.startswith(_UTF_MARKS) or data[:2] in (b"\x00{", b"\x00["):
+        if data.startswith(_UTF_MARKS) or data[:2] in (b"\x00{", b"\x00[", b"{\x00", b"[\x00"):
             raise self.error("trace-malformed", "the text is UTF-16 or UTF-32, not UTF-8", 0)
         if data.startswith(b"\xef\xbb\xbf"):
             self.text.pos = 3
