@@ -13,7 +13,8 @@ use pyo3::types::{PyDict, PyType};
 /// A class made at run time: the stable interface of Python 3.11 does not allow native classes that extend an exception.
 pub(crate) struct TraceFormatError;
 
-const DOC: &std::ffi::CStr = c"A file that is not a well-formed trace: ``slug``, ``message``, ``path``, ``line`` (from 1), ``byte`` (from 0).";
+const DOC: &std::ffi::CStr =
+    c"A file that is not a well-formed trace: ``slug``, ``message``, ``path``, ``line`` (from 1), ``byte`` (from 0).";
 const ATTRIBUTES: [&str; 5] = ["slug", "message", "path", "line", "byte"];
 
 impl TraceFormatError {
@@ -39,7 +40,7 @@ impl TraceFormatError {
         Ok(class.bind(py).clone())
     }
 
-    fn new(py: Python<'_>, error: &TraceError) -> PyResult<PyErr> {
+    fn instance(py: Python<'_>, error: &TraceError) -> PyResult<PyErr> {
         let value = Self::class(py)?.call1((error.to_string(),))?;
         let position = error.position();
         value.setattr("_slug", error.slug())?;
@@ -68,5 +69,5 @@ pub(crate) fn to_python(py: Python<'_>, error: &TraceError) -> PyErr {
             None => PyOSError::new_err((None::<i32>, source.to_string(), path)),
         };
     }
-    TraceFormatError::new(py, error).unwrap_or_else(|failure| failure)
+    TraceFormatError::instance(py, error).unwrap_or_else(|failure| failure)
 }

@@ -72,20 +72,15 @@ impl KinetoFile {
 
 /// Read a Kineto trace, plain or gzip, into columns.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "arguments are converted from Python, so they come by value")]
 #[pyo3(
     signature = (path, *, recover = false, skip_categories = Vec::new()),
     text_signature = "(path, *, recover=False, skip_categories=())"
 )]
-fn read_kineto(
-    py: Python<'_>,
-    path: PathBuf,
-    recover: bool,
-    skip_categories: Vec<String>,
-) -> PyResult<KinetoFile> {
+fn read_kineto(py: Python<'_>, path: PathBuf, recover: bool, skip_categories: Vec<String>) -> PyResult<KinetoFile> {
     let options = ReadOptions::new().recover(recover).skip_categories(skip_categories);
-    let file = py
-        .detach(|| moeprof_trace::read_kineto(&path, &options))
-        .map_err(|error| error::to_python(py, &error))?;
+    let file =
+        py.detach(|| moeprof_trace::read_kineto(&path, &options)).map_err(|error| error::to_python(py, &error))?;
     KinetoFile::new(py, file)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, Position};
 use crate::event::Event;
-use crate::json::{Cause, Cursor, Kind, Quirk, Scalar, Stop, decode};
+use crate::json::{Cause, Cursor, Kind, List, Quirk, Scalar, Stop, decode};
 use crate::metadata::{Metadata, copy_value};
 use crate::notices::{Notices, Slug};
 use crate::recover::{Resume, resume};
@@ -52,6 +52,16 @@ enum Stage {
     Comma(Position),
 }
 
+/// A top-level key, its value and the comma behind it.
+enum Entry {
+    End,
+    Metadata(String, String),
+    /// The cursor is behind the opening bracket, or behind a value that is no array.
+    Events {
+        is_array: bool,
+    },
+}
+
 /// How far the events in one window were read.
 enum Pause {
     More,
@@ -85,6 +95,7 @@ impl<'a> Reader<'a> {
         }
         match self.token()? {
             None => Err(self.nothing()),
+            Some(b'{' | b'[') if self.source.window().get(1) == Some(&0) => Err(self.wide_text()),
             Some(b'{') => {
                 self.source.consume(1);
                 self.object()
@@ -105,12 +116,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn wide_text(&self) -> Failure {
+        let text = "the text is UTF-16 or UTF-32; a trace is UTF-8";
+        Failure::Malformed(self.source.position(0), text.to_owned())
+    }
+
     fn unknown_format(&self, byte: u8) -> Failure {
         let window = self.source.window();
         if let Some((_, name)) = FORMATS.iter().find(|(magic, _)| window.starts_with(magic)) {
             return Failure::NotATrace(format!("this is {name}, not a Kineto trace in JSON"));
         }
-        let wide = window.starts_with(b"\xff\xfe") || window.starts_with(b"\xfe\xff") || window.starts_with(b"\0\0\xfe\xff");
+        let wide =
+            window.starts_with(b"\xff\xfe") || window.starts_with(b"\xfe\xff") || window.starts_with(b"\0\0\xfe\xff");
         let zeros = matches!(window, [0, b'{' | b'[', ..] | [0, 0, 0, b'{' | b'[', ..]);
         if wide || zeros {
             let text = "the text is UTF-16 or UTF-32; a trace is UTF-8";
@@ -123,104 +140,32 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self) -> Result<(), Failure> {
-        if self.source.window().first() == Some(&0) {
-            let text = "the text is UTF-16 or UTF-32; a trace is UTF-8";
-            return Err(Failure::Malformed(self.source.position(0), text.to_owned()));
-        }
         let mut found = false;
-        let mut comma = None;
         loop {
-            match self.token()? {
+            match self.whole(entry)? {
                 None if found => return self.cut(),
                 None => return Err(self.truncated("the file ends before its events")),
-                Some(b'}') => {
-                    if let Some(comma) = comma {
-                        self.notices.add(Slug::TrailingComma, || (comma, ",".to_owned()));
+                Some(Entry::End) => break,
+                Some(Entry::Metadata(key, json)) => self.metadata.set(key, json),
+                Some(Entry::Events { is_array }) => {
+                    if found {
+                        // The last of two keys counts.
+                        self.tables = Tables::new(self.skip);
                     }
-                    self.source.consume(1);
-                    break;
+                    found = is_array;
+                    if is_array && !self.events(false)? {
+                        return Ok(());
+                    }
+                    if is_array && self.whole(|cursor| List::OBJECT.after(cursor, Scalar::NONE))?.is_none() {
+                        return self.cut();
+                    }
                 }
-                Some(b'"') => {}
-                Some(_) => return Err(self.malformed(0, Cause::ExpectedKey)),
             }
-            let Some(key) = self.whole(|cursor| {
-                let key = cursor.key()?;
-                let mut text = String::new();
-                decode(cursor.slice(key), &mut text);
-                Ok(text)
-            })?
-            else {
-                return self.cut_in_metadata(found);
-            };
-            let value = if key == "traceEvents" {
-                if found {
-                    // The last of two keys counts.
-                    self.tables = Tables::new(self.skip);
-                    found = false;
-                }
-                self.events_value(&mut found)?
-            } else {
-                self.metadata_value(key)?
-            };
-            let Some(value) = value else { return self.cut_in_metadata(found) };
-            let Some(after) = self.after_value(value)? else { return self.cut_in_metadata(found) };
-            comma = after;
         }
         if !found {
             return Err(Failure::NotATrace("a JSON object without traceEvents, so not a Kineto trace".to_owned()));
         }
         self.rest()
-    }
-
-    /// Reads the value of `traceEvents`; None where the text ends first.
-    fn events_value(&mut self, found: &mut bool) -> Result<Option<Scalar>, Failure> {
-        if self.token()? == Some(b'[') {
-            self.source.consume(1);
-            *found = true;
-            return Ok(self.events(false)?.then_some(Scalar::NONE));
-        }
-        self.whole(|cursor| cursor.value(1))
-    }
-
-    fn metadata_value(&mut self, key: String) -> Result<Option<Scalar>, Failure> {
-        let copied = self.whole(|cursor| {
-            let mut json = String::new();
-            let start = cursor.at;
-            let value = copy_value(cursor, 1, &mut json)?;
-            // Only the width of a string is needed behind it, to tell what follows.
-            let width = cursor.at - start;
-            Ok((json, Scalar { start: 1, end: width.max(2) - 1, ..value }))
-        })?;
-        Ok(copied.map(|(json, value)| {
-            self.metadata.set(key, json);
-            value
-        }))
-    }
-
-    /// Passes what follows a top-level value: Some(Some(place)) for a comma, Some(None) before the closing brace.
-    #[allow(clippy::option_option, reason = "the outer one is the end of the text")]
-    fn after_value(&mut self, value: Scalar) -> Result<Option<Option<Position>>, Failure> {
-        let text_end = self.source.position(0).byte;
-        match self.token()? {
-            None => Ok(None),
-            Some(b'}') => Ok(Some(None)),
-            Some(b',') => {
-                let place = self.source.position(0);
-                self.source.consume(1);
-                Ok(Some(Some(place)))
-            }
-            Some(byte) => {
-                let adjacent = self.source.position(0).byte == text_end;
-                let is_text = matches!(value.kind, Kind::Plain | Kind::Coded);
-                let cause = match byte {
-                    b'"' if !(is_text && adjacent) => Cause::MissingComma,
-                    b'{' | b'[' if !adjacent => Cause::ExpectedCommaOrEnd,
-                    _ if is_text => Cause::UnescapedQuote,
-                    _ => Cause::ExpectedCommaOrEnd,
-                };
-                Err(self.malformed(0, cause))
-            }
-        }
     }
 
     /// Reads the elements up to the closing bracket. False where the text ended first and that was accepted.
@@ -274,10 +219,7 @@ impl<'a> Reader<'a> {
         let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
         let mut done = 0;
         let pause = loop {
-            let byte = match cursor.token() {
-                Ok(byte) => byte,
-                Err(_) => break Pause::More,
-            };
+            let Ok(byte) = cursor.token() else { break Pause::More };
             match (*stage, byte) {
                 (_, b']') => {
                     if let Stage::Comma(comma) = *stage {
@@ -362,14 +304,6 @@ impl<'a> Reader<'a> {
         }
         self.note_cut(inside);
         Ok(false)
-    }
-
-    /// The text ended inside a top-level key or value, or before the closing brace.
-    fn cut_in_metadata(&mut self, found: bool) -> Result<(), Failure> {
-        if found && self.partial && self.source.window().is_empty() {
-            return Ok(());
-        }
-        if found { self.cut() } else { Err(self.truncated("the file ends before its events")) }
     }
 
     fn cut(&mut self) -> Result<(), Failure> {
@@ -487,6 +421,30 @@ impl<'a> Reader<'a> {
     fn malformed(&self, at: usize, cause: Cause) -> Failure {
         Failure::Malformed(self.source.position(at), cause.to_string())
     }
+}
+
+/// Reads a top-level key with its value.
+fn entry(cursor: &mut Cursor<'_, '_>) -> Result<Entry, Stop> {
+    if !List::OBJECT.next(cursor)? {
+        return Ok(Entry::End);
+    }
+    let raw = cursor.key()?;
+    let mut key = String::new();
+    decode(cursor.slice(raw), &mut key);
+    if key != "traceEvents" {
+        let mut json = String::new();
+        let value = copy_value(cursor, 1, &mut json)?;
+        List::OBJECT.after(cursor, value)?;
+        return Ok(Entry::Metadata(key, json));
+    }
+    let is_array = cursor.token()? == b'[';
+    if is_array {
+        cursor.at += 1;
+    } else {
+        let value = cursor.value(1)?;
+        List::OBJECT.after(cursor, value)?;
+    }
+    Ok(Entry::Events { is_array })
 }
 
 /// Turns quirks into notices.

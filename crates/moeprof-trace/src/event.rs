@@ -72,7 +72,7 @@ impl Event {
     }
 
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let mut list = List::new(b'}');
+        let list = List::OBJECT;
         while list.next(cursor)? {
             self.empty = false;
             let key = cursor.key()?;
@@ -97,7 +97,7 @@ impl Event {
     }
 
     fn args(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let mut list = List::new(b'}');
+        let list = List::OBJECT;
         while list.next(cursor)? {
             let key = cursor.key()?;
             let field = look_up(cursor, key, Field::of_args);
@@ -134,7 +134,7 @@ impl Event {
     /// Reads an array of numbers, of which the first three count.
     fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<Scalar, Stop> {
         cursor.at += 1;
-        let mut list = List::new(b']');
+        let list = List::ARRAY;
         let mut index = 0;
         while list.next(cursor)? {
             let value = cursor.value(depth + 1)?;

@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn every_spelling_keeps_its_own_code() {
         let mut interner = Interner::default();
-        let words: Vec<String> = (0..5000u32).map(|number| "x".repeat(number as usize % 40) + &number.to_string()).collect();
+        let words: Vec<String> =
+            (0..5000u32).map(|number| "x".repeat(number as usize % 40) + &number.to_string()).collect();
         for (code, word) in words.iter().enumerate() {
             assert_eq!(interner.get(word.as_bytes()), None);
             interner.insert(word.as_bytes(), u32::try_from(code).expect("few"));

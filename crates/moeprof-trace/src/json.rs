@@ -97,8 +97,7 @@ pub(crate) struct Scalar {
 }
 
 impl Scalar {
-    pub(crate) const NONE: Self =
-        Self { kind: Kind::Other, negative: false, places: 0, start: 0, end: 0, mantissa: 0 };
+    pub(crate) const NONE: Self = Self { kind: Kind::Other, negative: false, places: 0, start: 0, end: 0, mantissa: 0 };
 
     pub(crate) fn is_text(self) -> bool {
         matches!(self.kind, Kind::Plain | Kind::Coded)
@@ -172,8 +171,7 @@ impl<'w> Cursor<'w, '_> {
         let text = self.bytes.get(start..end).unwrap_or_default();
         let bad = if end <= self.valid { None } else { std::str::from_utf8(text).err() };
         let bad = bad.map(|error| start + error.valid_up_to());
-        for (slug, place) in
-            [(Slug::InvalidUtf8, bad), (Slug::LoneSurrogate, lone), (Slug::ControlCharacter, control)]
+        for (slug, place) in [(Slug::InvalidUtf8, bad), (Slug::LoneSurrogate, lone), (Slug::ControlCharacter, control)]
         {
             if let Some(place) = place {
                 self.quirk(slug, place, start, end);
@@ -314,15 +312,14 @@ impl<'w> Cursor<'w, '_> {
     }
 
     fn skip_nested(&mut self, depth: u32) -> Result<(), Stop> {
-        let open = self.bytes.get(self.at).copied();
+        let is_object = self.bytes.get(self.at) == Some(&b'{');
         if depth >= MAX_DEPTH {
             return Err(Stop::Bad(self.at, Cause::TooDeep));
         }
         self.at += 1;
-        let close = if open == Some(b'{') { b'}' } else { b']' };
-        let mut list = List::new(close);
+        let list = if is_object { List::OBJECT } else { List::ARRAY };
         while list.next(self)? {
-            if close == b'}' {
+            if is_object {
                 self.key()?;
             }
             let value = self.value(depth + 1)?;
@@ -343,29 +340,23 @@ impl<'w> Cursor<'w, '_> {
     }
 }
 
-/// The commas of an object or array.
-pub(crate) struct List {
-    close: u8,
-    comma: Option<usize>,
-}
+/// The members or elements of an object or array, by its closing bracket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List(u8);
 
 impl List {
-    pub(crate) fn new(close: u8) -> Self {
-        Self { close, comma: None }
-    }
+    pub(crate) const OBJECT: Self = Self(b'}');
+    pub(crate) const ARRAY: Self = Self(b']');
 
     /// Comes to the next member or element; false after the closing bracket, which it consumes.
     #[inline]
-    pub(crate) fn next(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<bool, Stop> {
+    pub(crate) fn next(self, cursor: &mut Cursor<'_, '_>) -> Result<bool, Stop> {
         let byte = cursor.token()?;
-        if byte == self.close {
-            if let Some(comma) = self.comma {
-                cursor.quirk(Slug::TrailingComma, comma, comma, comma + 1);
-            }
+        if byte == self.0 {
             cursor.at += 1;
             return Ok(false);
         }
-        if self.close == b'}' && byte != b'"' {
+        if self.0 == b'}' && byte != b'"' {
             return Err(Stop::Bad(cursor.at, Cause::ExpectedKey));
         }
         Ok(true)
@@ -373,15 +364,17 @@ impl List {
 
     /// Passes the comma after a value, or stays before the closing bracket.
     #[inline]
-    pub(crate) fn after(&mut self, cursor: &mut Cursor<'_, '_>, value: Scalar) -> Result<(), Stop> {
+    pub(crate) fn after(self, cursor: &mut Cursor<'_, '_>, value: Scalar) -> Result<(), Stop> {
         let byte = cursor.token()?;
         if byte == b',' {
-            self.comma = Some(cursor.at);
+            let comma = cursor.at;
             cursor.at += 1;
+            if cursor.token()? == self.0 {
+                cursor.quirk(Slug::TrailingComma, comma, comma, comma + 1);
+            }
             return Ok(());
         }
-        self.comma = None;
-        if byte == self.close {
+        if byte == self.0 {
             return Ok(());
         }
         Err(if value.is_text() {
@@ -423,8 +416,8 @@ fn find_special(bytes: &[u8], from: usize) -> usize {
     while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
         let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-        let quote = zero(word ^ (ONES * b'"' as u64));
-        let backslash = zero(word ^ (ONES * b'\\' as u64));
+        let quote = zero(word ^ (ONES * u64::from(b'"')));
+        let backslash = zero(word ^ (ONES * u64::from(b'\\')));
         let control = word.wrapping_sub(ONES * 0x20) & !word;
         let found = (quote | backslash | control) & HIGH;
         if found != 0 {

@@ -31,9 +31,9 @@ impl Metadata {
 
 /// Copies the value at the cursor; `depth` brackets are open around it.
 pub(crate) fn copy_value(cursor: &mut Cursor<'_, '_>, depth: u32, out: &mut String) -> Result<Scalar, Stop> {
-    let close = match cursor.token()? {
-        b'{' => b'}',
-        b'[' => b']',
+    let (list, open, close) = match cursor.token()? {
+        b'{' => (List::OBJECT, '{', '}'),
+        b'[' => (List::ARRAY, '[', ']'),
         _ => {
             let value = cursor.value(depth)?;
             copy_scalar(cursor, value, out);
@@ -43,16 +43,15 @@ pub(crate) fn copy_value(cursor: &mut Cursor<'_, '_>, depth: u32, out: &mut Stri
     if depth >= MAX_DEPTH {
         return Err(Stop::Bad(cursor.at, Cause::TooDeep));
     }
-    out.push(if close == b'}' { '{' } else { '[' });
+    out.push(open);
     cursor.at += 1;
-    let mut list = List::new(close);
     let mut first = true;
     while list.next(cursor)? {
         if !first {
             out.push(',');
         }
         first = false;
-        if close == b'}' {
+        if open == '{' {
             let key = cursor.key()?;
             copy_scalar(cursor, key, out);
             out.push(':');
@@ -60,7 +59,7 @@ pub(crate) fn copy_value(cursor: &mut Cursor<'_, '_>, depth: u32, out: &mut Stri
         let value = copy_value(cursor, depth + 1, out)?;
         list.after(cursor, value)?;
     }
-    out.push(char::from(close));
+    out.push(close);
     Ok(Scalar::NONE)
 }
 

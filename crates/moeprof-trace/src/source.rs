@@ -66,7 +66,7 @@ impl<B: BufRead> Members<B> {
                     self.zeros = true;
                     reader.consume(zeros);
                     if zeros < count {
-                        let text = "something that is neither gzip nor zeros follows the compressed data";
+                        let text = "something that is not gzip follows the compressed data";
                         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
                     }
                 }

@@ -159,27 +159,19 @@ impl Tables {
         }
         let row = u32::try_from(self.events.phase.len()).map_err(|_| Cause::TooMany("events"))?;
         let mut times = [None; 2];
-        let mut rounded = None;
         for (time, field) in times.iter_mut().zip([Field::Start, Field::Duration]) {
             if let Some(value) = number(event, field) {
                 let read = time::nanoseconds(value, context.raw(value)).map_err(|_| Cause::TimeRange)?;
                 *time = Some(read.value);
                 if read.rounded {
-                    rounded = rounded.or(Some(value));
                     notices.add(Slug::SubNanosecond, || ((context.place)(value.start), context.text(value)));
                 }
             }
         }
-        let code = match entry.code {
-            Some(code) => code,
-            None => self.keep_category(category)?,
-        };
-        if let Some(entry) = self.categories.get_mut(category) {
-            entry.count.kept += 1;
-        }
         let phase = self.phase(event, context)?;
         let name = self.name(event, context)?;
         let track = self.track(event, context)?;
+        let code = self.keep(category)?;
         if times[0].is_none() && event.get(Field::Phase).is_some_and(|phase| context.raw(phase) == b"X") {
             notices.add(Slug::MissingTime, || {
                 let name = event.get(Field::Name).map(|name| context.text(name)).unwrap_or_default();
@@ -244,7 +236,8 @@ impl Tables {
             return;
         }
         let text = |field| event.get(field).filter(|value| value.is_text());
-        if let Some(value) = text(Field::LabelName).or_else(|| text(Field::Labels)).or_else(|| event.get(Field::SortIndex))
+        if let Some(value) =
+            text(Field::LabelName).or_else(|| text(Field::Labels)).or_else(|| event.get(Field::SortIndex))
         {
             self.labels.row.push(row);
             self.labels.value.push(context.text(value));
@@ -263,13 +256,18 @@ impl Tables {
         Ok(code as usize)
     }
 
-    #[cold]
-    fn keep_category(&mut self, index: usize) -> Result<u16, Cause> {
-        let code = u16::try_from(self.kept_categories.len()).map_err(|_| Cause::TooMany("categories"))?;
-        if let Some(category) = self.categories.get_mut(index) {
-            category.code = Some(code);
+    /// Counts a kept event of a category and returns its code.
+    #[inline]
+    fn keep(&mut self, index: usize) -> Result<u16, Cause> {
+        let Some(category) = self.categories.get_mut(index) else { return Err(Cause::TooMany("categories")) };
+        let code = if let Some(code) = category.code {
+            code
+        } else {
+            let code = u16::try_from(self.kept_categories.len()).map_err(|_| Cause::TooMany("categories"))?;
             self.kept_categories.push(category.count.category.clone());
-        }
+            *category.code.insert(code)
+        };
+        category.count.kept += 1;
         Ok(code)
     }
 
@@ -346,7 +344,12 @@ impl Tables {
             labels: self.labels.into_batch()?,
             categories: self.kept_categories,
             phases: self.phases,
-            event_counts: self.categories.into_iter().map(|category| category.count).collect(),
+            event_counts: self
+                .categories
+                .into_iter()
+                .map(|category| category.count)
+                .filter(|count| count.kept + count.skipped > 0)
+                .collect(),
         })
     }
 }
