@@ -10,7 +10,7 @@ LOGS   := build/log
 LOCK   := requirements/dev.txt
 READY  := $(VENV)/.ready-$(firstword $(shell cksum < $(LOCK)))
 
-RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
+RUST   := Cargo.toml Cargo.lock $(wildcard rustfmt.toml clippy.toml) $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PACKAGE := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.toml' 2>/dev/null)
 CHECKED := $(PACKAGE) $(shell find scripts benchmarks tests -name '*.py' 2>/dev/null)
 

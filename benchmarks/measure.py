@@ -54,4 +54,5 @@ def measure(command: Sequence[str], *, environment: Mapping[str, str] | None = N
 def spread(values: Sequence[float], unit: str, *, digits: int = 2) -> str:
     """Return median and range with the number of values, for a table."""
     middle, low, high = statistics.median(values), min(values), max(values)
-    return f"{middle:.{digits}f} {unit} ({low:.{digits}f} to {high:.{digits}f}, n={len(values)})"
+    shown = f"{middle:.{digits}f} {unit}".rstrip()
+    return f"{shown} ({low:.{digits}f} to {high:.{digits}f}, n={len(values)})"
