@@ -88,7 +88,7 @@ def test_frames_share_the_memory_of_the_table(read: Read) -> None:
     first, second = pl.DataFrame(file.events), pl.DataFrame(file.events)
     # THEN both frames look at the same buffers
     for name in ("start_ns", "correlation", "name"):
-        assert first[name]._get_buffer_info()[0] == second[name]._get_buffer_info()[0]  # type: ignore[attr-defined]
+        assert first[name]._s.as_single_ptr() == second[name]._s.as_single_ptr()
 
 
 def test_frames_outlive_the_file(read: Read) -> None:
