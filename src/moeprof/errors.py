@@ -111,3 +111,58 @@ class NothingToCompareError(MoeprofError):
     """Two subjects without anything comparable."""
 
     slug = "nothing-to-compare"
+
+
+class ConfigError(MoeprofError):
+    """A configuration file that cannot be used: unknown key, wrong type, unknown arm."""
+
+    slug = "config-invalid"
+
+
+class StoreLockedError(MoeprofError):
+    """Another moeprof writes to the store."""
+
+    slug = "store-locked"
+
+
+class CaptureError(MoeprofError):
+    """A capture that failed; the kinds below say how."""
+
+    slug = "capture-failed"
+    exit_code = 3
+
+
+class ServerDiedError(CaptureError):
+    """The server ended by itself."""
+
+    slug = "server-died"
+
+
+class NotReadyError(CaptureError):
+    """The server did not become ready in time."""
+
+    slug = "server-not-ready"
+
+
+class StalledError(CaptureError):
+    """Requests run and no token comes."""
+
+    slug = "server-stalled"
+
+
+class PassFailedError(CaptureError):
+    """A timed pass could not be finished."""
+
+    slug = "pass-failed"
+
+
+class WindowFailedError(CaptureError):
+    """The profile window left no usable trace."""
+
+    slug = "window-failed"
+
+
+class GateFailedError(CaptureError):
+    """The block ran, and a required gate failed."""
+
+    slug = "capture-gate-failed"

@@ -1,0 +1,1 @@
+"""Read `moeprof.toml`: arms, workloads, passes, the profile window and the gates. Unknown keys are errors."""
