@@ -16,18 +16,19 @@ pub(crate) struct Event {
     /// No member at all, or null.
     pub(crate) empty: bool,
     present: u64,
-    values: [Scalar; FIELDS],
+    /// One more than there are fields: values that nobody asks for go there.
+    values: [Scalar; FIELDS + 1],
     layout: Layout,
 }
 
 impl Event {
     pub(crate) fn new() -> Self {
-        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS], layout: Layout::new() }
+        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS + 1], layout: Layout::new() }
     }
 
     #[inline]
-    pub(crate) fn get(&self, field: Field) -> Option<Scalar> {
-        if self.present & field.bit() == 0 { None } else { self.values.get(field as usize).copied() }
+    pub(crate) fn get(&self, field: Field) -> Option<&Scalar> {
+        if self.present & field.bit() == 0 { None } else { self.values.get(field as usize) }
     }
 
     /// Tells whether any of the fields, given as bits, has a value.
@@ -76,7 +77,7 @@ impl Event {
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
         let mut level = Level::Start;
         let mut step = Level::Start as usize;
-        let mut value = Scalar::NONE;
+        let mut last = Field::Ignored;
         loop {
             let turn = if let Some((number, turn)) = self.layout.predict(step, cursor) {
                 step = number;
@@ -84,6 +85,9 @@ impl Event {
             } else {
                 let start = cursor.at;
                 let quirks = cursor.quirks.len();
+                // Where an array stood, its place holds one of its numbers.
+                let scalar = self.values.get(last as usize).filter(|_| last.triple().is_none());
+                let value = scalar.copied().unwrap_or(Scalar::NONE);
                 let turn = gap(cursor, level, value)?;
                 step = if cursor.quirks.len() == quirks {
                     let text = cursor.bytes.get(start..cursor.at).unwrap_or_default();
@@ -103,48 +107,61 @@ impl Event {
                 Level::Args => EVENT_DEPTH + 1,
                 Level::Start | Level::Event => EVENT_DEPTH,
             };
-            value = match turn.field {
-                Field::Ignored => cursor.value(depth)?,
-                field => self.member(cursor, field, depth)?,
-            };
+            last = turn.field;
+            self.member(cursor, last, depth)?;
         }
     }
 
-    /// Reads the value of a key of interest. The last of several counts, whatever it is.
+    /// Reads the value of a key. The last of several counts, whatever it is.
     #[inline]
-    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32) -> Result<Scalar, Stop> {
-        if let Some(fields) = field.triple() {
+    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32) -> Result<(), Stop> {
+        if matches!(field, Field::GridX | Field::BlockX)
+            && let Some(fields) = field.triple()
+        {
             self.unset(field);
             if cursor.token()? == b'[' {
                 return self.triple(cursor, fields, depth);
             }
-            return cursor.value(depth);
         }
-        let value = cursor.value(depth)?;
-        if matches!(value.kind, Kind::NonFinite | Kind::Other) {
-            self.unset(field);
-        } else if value.is_text() && field.is_numeric() {
-            self.text_as_number(cursor, field, value);
-        } else {
-            self.set(field, value);
+        let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
+        cursor.value_into(depth, value)?;
+        match value.kind {
+            _ if field == Field::Ignored => {}
+            Kind::Plain | Kind::Coded if field.is_numeric() => {
+                let text = *value;
+                self.text_as_number(cursor, field, text);
+            }
+            Kind::NonFinite | Kind::Other => self.unset(field),
+            _ if field.triple().is_none() => self.present |= field.bit(),
+            _ => self.unset(field),
         }
-        Ok(value)
+        Ok(())
     }
 
     /// Reads an array of numbers, of which the first three count.
-    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<Scalar, Stop> {
+    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<(), Stop> {
         cursor.at += 1;
         let list = List::ARRAY;
         let mut index = 0;
         while list.next(cursor)? {
-            let value = cursor.value(depth + 1)?;
-            if let (Some(field), Kind::Number | Kind::Long) = (fields.get(index), value.kind) {
-                self.set(*field, value);
+            let field = fields.get(index).copied().unwrap_or(Field::Ignored);
+            let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
+            cursor.value_into(depth + 1, value)?;
+            if field != Field::Ignored && matches!(value.kind, Kind::Number | Kind::Long) {
+                self.present |= field.bit();
             }
             index += 1;
+            if cursor.bytes.get(cursor.at) == Some(&b',') && cursor.bytes.get(cursor.at + 1) == Some(&b' ') {
+                // What mostly stands there; a bracket behind the blank is for the list to see.
+                if cursor.bytes.get(cursor.at + 2).is_some_and(u8::is_ascii_digit) {
+                    cursor.at += 2;
+                    continue;
+                }
+            }
+            let value = *value;
             list.after(cursor, value)?;
         }
-        Ok(Scalar::NONE)
+        Ok(())
     }
 
     /// Takes the text of a string for a number where it is one.
