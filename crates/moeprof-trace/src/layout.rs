@@ -77,16 +77,17 @@ impl Layout {
     pub(crate) fn predict(&mut self, before: usize, cursor: &mut Cursor<'_, '_>) -> Option<(usize, Turn)> {
         let rest = cursor.bytes.get(cursor.at..)?;
         let [first, second] = self.steps.get(before)?.next;
-        for number in [first, second] {
-            let step = self.steps.get(number)?;
-            if rest.starts_with(&step.gap) {
-                cursor.at += step.gap.len();
-                let turn = step.turn;
-                if number != first {
-                    self.follow(before, number);
-                }
-                return Some((number, turn));
-            }
+        let step = self.steps.get(first)?;
+        if begins_with(rest, &step.gap) {
+            cursor.at += step.gap.len();
+            return Some((first, step.turn));
+        }
+        let step = self.steps.get(second)?;
+        if begins_with(rest, &step.gap) {
+            cursor.at += step.gap.len();
+            let turn = step.turn;
+            self.follow(before, second);
+            return Some((second, turn));
         }
         None
     }
@@ -120,6 +121,23 @@ impl Layout {
             step.next = [number, step.next[0]];
         }
     }
+}
+
+/// As `starts_with`, without a call: gaps are a few words long.
+#[inline]
+fn begins_with(text: &[u8], gap: &[u8]) -> bool {
+    let Some(text) = text.get(..gap.len()) else { return false };
+    let (text_words, text_rest) = text.as_chunks::<8>();
+    let (gap_words, gap_rest) = gap.as_chunks::<8>();
+    for (left, right) in text_words.iter().zip(gap_words) {
+        if u64::from_le_bytes(*left) != u64::from_le_bytes(*right) {
+            return false;
+        }
+    }
+    if let (Some(left), Some(right)) = (text.last_chunk::<8>(), gap.last_chunk::<8>()) {
+        return u64::from_le_bytes(*left) == u64::from_le_bytes(*right);
+    }
+    text_rest.iter().zip(gap_rest).all(|(left, right)| left == right)
 }
 
 /// Reads the gap at the cursor token by token; `value` is what stands before it.

@@ -57,6 +57,8 @@ struct Category {
 /// Strings by their spelling in the file: escapes are decoded once for each new spelling.
 #[derive(Debug, Default)]
 struct Spellings {
+    /// The spelling before this one; categories and phases come in runs.
+    last: (Vec<u8>, u32),
     raw: Interner,
     decoded: Interner,
 }
@@ -66,10 +68,17 @@ impl Spellings {
     #[inline]
     fn code(&mut self, context: &Context<'_>, value: &Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
         let raw = context.raw(value);
-        match self.raw.get(raw) {
-            Some(code) => Ok((code, None)),
-            None => self.new_code(context, value, next),
+        if self.last.0 == raw && next > 0 {
+            return Ok((self.last.1, None));
         }
+        let (code, new) = match self.raw.get(raw) {
+            Some(code) => (code, None),
+            None => self.new_code(context, value, next)?,
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(raw);
+        self.last.1 = code;
+        Ok((code, new))
     }
 
     #[cold]
