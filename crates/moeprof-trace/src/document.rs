@@ -452,7 +452,7 @@ fn record(quirks: &mut Vec<Quirk>, context: &Context<'_>, notices: &mut Notices)
     for quirk in quirks.drain(..) {
         notices.add(quirk.slug, || {
             let example = Scalar { kind: Kind::Coded, start: quirk.start, end: quirk.end, ..Scalar::NONE };
-            ((context.place)(quirk.at), context.text(example))
+            ((context.place)(quirk.at), context.text(&example))
         });
     }
 }

@@ -1,7 +1,8 @@
 //! One event: its values as places in the window. Nothing is stored before the whole event has been read.
 
 use crate::fields::{EVENT_LEVEL, FIELDS, Field};
-use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop, decode, is_not_finite};
+use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop, is_not_finite};
+use crate::layout::{Layout, Level, gap};
 use crate::notices::Slug;
 
 /// Brackets open around the members of an event (document, traceEvents, event).
@@ -15,17 +16,19 @@ pub(crate) struct Event {
     /// No member at all, or null.
     pub(crate) empty: bool,
     present: u64,
-    values: [Scalar; FIELDS],
+    /// One more than there are fields: values that nobody asks for go there.
+    values: [Scalar; FIELDS + 1],
+    layout: Layout,
 }
 
 impl Event {
     pub(crate) fn new() -> Self {
-        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS] }
+        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS + 1], layout: Layout::new() }
     }
 
     #[inline]
-    pub(crate) fn get(&self, field: Field) -> Option<Scalar> {
-        if self.present & field.bit() == 0 { None } else { self.values.get(field as usize).copied() }
+    pub(crate) fn get(&self, field: Field) -> Option<&Scalar> {
+        if self.present & field.bit() == 0 { None } else { self.values.get(field as usize) }
     }
 
     /// Tells whether any of the fields, given as bits, has a value.
@@ -72,79 +75,93 @@ impl Event {
     }
 
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let list = List::OBJECT;
-        while list.next(cursor)? {
-            self.empty = false;
-            let key = cursor.key()?;
-            let field = look_up(cursor, key, Field::of_event);
-            let value = match field {
-                Field::Ignored => cursor.value(EVENT_DEPTH)?,
-                Field::Args => {
-                    self.present &= EVENT_LEVEL;
-                    if cursor.token()? == b'{' {
-                        cursor.at += 1;
-                        self.args(cursor)?;
-                        Scalar::NONE
-                    } else {
-                        cursor.value(EVENT_DEPTH)?
-                    }
-                }
-                _ => self.member(cursor, field, EVENT_DEPTH)?,
+        let mut level = Level::Start;
+        let mut step = Level::Start as usize;
+        let mut last = Field::Ignored;
+        loop {
+            let turn = if let Some((number, turn)) = self.layout.predict(step, cursor) {
+                step = number;
+                turn
+            } else {
+                let start = cursor.at;
+                let quirks = cursor.quirks.len();
+                // Where an array stood, its place holds one of its numbers.
+                let scalar = self.values.get(last as usize).filter(|_| last.triple().is_none());
+                let value = scalar.copied().unwrap_or(Scalar::NONE);
+                let turn = gap(cursor, level, value)?;
+                step = if cursor.quirks.len() == quirks {
+                    let text = cursor.bytes.get(start..cursor.at).unwrap_or_default();
+                    self.layout.learn(step, level, text, turn)
+                } else {
+                    turn.level as usize
+                };
+                turn
             };
-            list.after(cursor, value)?;
+            self.empty &= !turn.key;
+            if turn.args {
+                self.present &= EVENT_LEVEL;
+            }
+            level = turn.level;
+            let depth = match level {
+                Level::End => return Ok(()),
+                Level::Args => EVENT_DEPTH + 1,
+                Level::Start | Level::Event => EVENT_DEPTH,
+            };
+            last = turn.field;
+            self.member(cursor, last, depth)?;
         }
-        Ok(())
     }
 
-    fn args(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let list = List::OBJECT;
-        while list.next(cursor)? {
-            let key = cursor.key()?;
-            let field = look_up(cursor, key, Field::of_args);
-            let value = match field {
-                Field::Ignored => cursor.value(EVENT_DEPTH + 1)?,
-                _ => self.member(cursor, field, EVENT_DEPTH + 1)?,
-            };
-            list.after(cursor, value)?;
-        }
-        Ok(())
-    }
-
-    /// Reads the value of a key of interest. The last of several counts, whatever it is.
+    /// Reads the value of a key. The last of several counts, whatever it is.
     #[inline]
-    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32) -> Result<Scalar, Stop> {
-        if let Some(fields) = field.triple() {
+    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32) -> Result<(), Stop> {
+        if matches!(field, Field::GridX | Field::BlockX)
+            && let Some(fields) = field.triple()
+        {
             self.unset(field);
             if cursor.token()? == b'[' {
                 return self.triple(cursor, fields, depth);
             }
-            return cursor.value(depth);
         }
-        let value = cursor.value(depth)?;
-        if matches!(value.kind, Kind::NonFinite | Kind::Other) {
-            self.unset(field);
-        } else if value.is_text() && field.is_numeric() {
-            self.text_as_number(cursor, field, value);
-        } else {
-            self.set(field, value);
+        let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
+        cursor.value_into(depth, value)?;
+        match value.kind {
+            _ if field == Field::Ignored => {}
+            Kind::Plain | Kind::Coded if field.is_numeric() => {
+                let text = *value;
+                self.text_as_number(cursor, field, text);
+            }
+            Kind::NonFinite | Kind::Other => self.unset(field),
+            _ if field.triple().is_none() => self.present |= field.bit(),
+            _ => self.unset(field),
         }
-        Ok(value)
+        Ok(())
     }
 
     /// Reads an array of numbers, of which the first three count.
-    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<Scalar, Stop> {
+    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<(), Stop> {
         cursor.at += 1;
         let list = List::ARRAY;
         let mut index = 0;
         while list.next(cursor)? {
-            let value = cursor.value(depth + 1)?;
-            if let (Some(field), Kind::Number | Kind::Long) = (fields.get(index), value.kind) {
-                self.set(*field, value);
+            let field = fields.get(index).copied().unwrap_or(Field::Ignored);
+            let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
+            cursor.value_into(depth + 1, value)?;
+            if field != Field::Ignored && matches!(value.kind, Kind::Number | Kind::Long) {
+                self.present |= field.bit();
             }
             index += 1;
+            if cursor.bytes.get(cursor.at) == Some(&b',') && cursor.bytes.get(cursor.at + 1) == Some(&b' ') {
+                // What mostly stands there; a bracket behind the blank is for the list to see.
+                if cursor.bytes.get(cursor.at + 2).is_some_and(u8::is_ascii_digit) {
+                    cursor.at += 2;
+                    continue;
+                }
+            }
+            let value = *value;
             list.after(cursor, value)?;
         }
-        Ok(Scalar::NONE)
+        Ok(())
     }
 
     /// Takes the text of a string for a number where it is one.
@@ -167,16 +184,4 @@ impl Event {
             }
         }
     }
-}
-
-/// Finds what a key stands for; a key with escapes is decoded first.
-#[inline]
-fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, of: impl Fn(&[u8]) -> Field) -> Field {
-    let raw = cursor.slice(key);
-    if key.kind == Kind::Plain {
-        return of(raw);
-    }
-    let mut text = String::new();
-    decode(raw, &mut text);
-    of(text.as_bytes())
 }

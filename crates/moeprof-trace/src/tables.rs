@@ -32,11 +32,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn raw(&self, value: Scalar) -> &[u8] {
+    fn raw(&self, value: &Scalar) -> &[u8] {
         self.window.get(value.start..value.end).unwrap_or_default()
     }
 
-    pub(crate) fn text(&self, value: Scalar) -> String {
+    pub(crate) fn text(&self, value: &Scalar) -> String {
         let mut text = String::new();
         if value.kind == Kind::Coded {
             decode(self.raw(value), &mut text);
@@ -57,6 +57,8 @@ struct Category {
 /// Strings by their spelling in the file: escapes are decoded once for each new spelling.
 #[derive(Debug, Default)]
 struct Spellings {
+    /// The spelling before this one; categories and phases come in runs.
+    last: (Vec<u8>, u32),
     raw: Interner,
     decoded: Interner,
 }
@@ -64,16 +66,23 @@ struct Spellings {
 impl Spellings {
     /// Returns the code of a value, and its text where it is new and gets the code `next`.
     #[inline]
-    fn code(&mut self, context: &Context<'_>, value: Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
+    fn code(&mut self, context: &Context<'_>, value: &Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
         let raw = context.raw(value);
-        match self.raw.get(raw) {
-            Some(code) => Ok((code, None)),
-            None => self.new_code(context, value, next),
+        if self.last.0 == raw && next > 0 {
+            return Ok((self.last.1, None));
         }
+        let (code, new) = match self.raw.get(raw) {
+            Some(code) => (code, None),
+            None => self.new_code(context, value, next)?,
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(raw);
+        self.last.1 = code;
+        Ok((code, new))
     }
 
     #[cold]
-    fn new_code(&mut self, context: &Context<'_>, value: Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
+    fn new_code(&mut self, context: &Context<'_>, value: &Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
         let text = context.text(value);
         let known = self.decoded.get(text.as_bytes());
         let code = match known {
@@ -355,19 +364,19 @@ impl Tables {
 }
 
 #[inline]
-fn text_or_empty(event: &Event, field: Field) -> Scalar {
-    const EMPTY: Scalar = Scalar { kind: Kind::Plain, ..Scalar::NONE };
+fn text_or_empty(event: &Event, field: Field) -> &Scalar {
+    const EMPTY: &Scalar = &Scalar { kind: Kind::Plain, ..Scalar::NONE };
     event.get(field).filter(|value| value.is_text()).unwrap_or(EMPTY)
 }
 
 #[inline]
-fn number(event: &Event, field: Field) -> Option<Scalar> {
+fn number(event: &Event, field: Field) -> Option<&Scalar> {
     event.get(field).filter(|value| matches!(value.kind, Kind::Number | Kind::Long))
 }
 
 /// Returns an integer as sign and size; None for fractions, exponents and what 64 bits cannot hold.
 #[inline]
-fn whole(value: Scalar, context: &Context<'_>) -> Option<(bool, u64)> {
+fn whole(value: &Scalar, context: &Context<'_>) -> Option<(bool, u64)> {
     if value.kind == Kind::Number {
         return (value.places == 0).then_some((value.negative, value.mantissa));
     }

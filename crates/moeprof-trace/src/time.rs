@@ -15,7 +15,7 @@ pub(crate) struct OutOfRange;
 
 /// Converts a number of microseconds; `digits` is its text.
 #[inline]
-pub(crate) fn nanoseconds(number: Scalar, digits: &[u8]) -> Result<Nanoseconds, OutOfRange> {
+pub(crate) fn nanoseconds(number: &Scalar, digits: &[u8]) -> Result<Nanoseconds, OutOfRange> {
     const SCALE: [u64; 4] = [1000, 100, 10, 1];
     if let (Kind::Number, Some(scale)) = (number.kind, SCALE.get(usize::from(number.places))) {
         let value = number.mantissa.checked_mul(*scale).ok_or(OutOfRange)?;
@@ -85,7 +85,7 @@ mod tests {
         let mut quirks = Vec::new();
         let mut cursor = Cursor { bytes: padded.as_bytes(), at: 0, valid: padded.len(), quirks: &mut quirks };
         let number = cursor.number().expect("a number");
-        nanoseconds(number, cursor.slice(number)).map(|time| (time.value, time.rounded))
+        nanoseconds(&number, cursor.slice(number)).map(|time| (time.value, time.rounded))
     }
 
     #[test]

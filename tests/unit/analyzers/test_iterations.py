@@ -296,8 +296,9 @@ def test_trace_with_launch_calls_is_not_cpu_only() -> None:
 
 
 def test_collective_metadata_beats_the_name() -> None:
-    events = [kernel("ncclDevKernel_Generic", 0, 1, **{"Collective name": "_allgather_base"})]
-    events.append(kernel("ncclDevKernel_SendRecv(x)", 5, 1, **{"Collective name": "all_to_allv"}))
+    events = [kernel("ncclDevKernel_Generic", 0, 1), kernel("ncclDevKernel_SendRecv(x)", 5, 1)]
+    for event, collective in zip(events, ("_allgather_base", "all_to_allv"), strict=True):
+        event["args"]["Collective name"] = collective
     found = attributed(events)
     assert found.launches["class"].cast(pl.String).to_list() == ["all_gather", "all_to_all"]
 
