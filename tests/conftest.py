@@ -8,9 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import moeprof
 from tests.oracle import kineto as oracle
+
+# The same examples in every run; HYPOTHESIS_PROFILE=search looks for new ones, many at random.
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("default", derandomize=True, max_examples=100, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("search", max_examples=2000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 HAS_NATIVE = importlib.util.find_spec("moeprof._native") is not None
 if not HAS_NATIVE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from typing import TextIO
 
 import click
@@ -50,10 +50,8 @@ def main(argv: Sequence[str] | None = None, stdout: TextIO | None = None, stderr
             raise
         except BaseException as error:  # noqa: BLE001 - a Rust panic derives from BaseException
             code, text = describe(error, debug="--debug" in arguments)
-            try:
+            with suppress(OSError, ValueError):  # nobody can be told; the code still tells
                 write(streams.stderr, text)
-            except (OSError, ValueError):  # nobody can be told; the code still tells
-                pass
             return code
 
 
@@ -63,7 +61,7 @@ def run() -> None:
 
 
 def _invoke(arguments: list[str], streams: Streams) -> int:
-    group = LazyGroup("moeprof", help=_HELP, epilog=_EPILOG, modules=_COMMANDS)
+    group = LazyGroup("moeprof", summary=_HELP, epilog=_EPILOG, modules=_COMMANDS)
     group.params.append(_version_option(streams))
     if _COMPLETION in os.environ:
         from click.shell_completion import shell_complete
@@ -98,10 +96,11 @@ def _version() -> str:
     from moeprof import __version__
 
     try:
-        from moeprof._native import build_info
+        from moeprof.traces.kineto import build_info
+
+        info = build_info()
     except ImportError:
         return f"moeprof {__version__} (native module not installed)"
-    info = build_info()
     profile = info.get("profile", "unknown build")
     slow = "; a debug build is slow" if profile == "debug" else ""
     return f"moeprof {__version__} (native {info.get('version', 'unknown')}, {profile}{slow})"

@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[type[moeprof.MoeprofError], int | None, str]] = {
     "01_unescaped_quote.json": (TraceMalformedError, 8, "unescaped quote"),
     "02_backslash_path.json": (TraceMalformedError, 8, "escape"),
     "13_zero_bytes.json": (TraceEmptyError, None, "empty"),
-    "20_two_documents.json.gz": (ManyDocumentsError, None, "2 JSON documents"),
+    "20_two_documents.json.gz": (ManyDocumentsError, None, "document"),
     "56_duplicate_ranks": (DuplicateRankError, None, "host_a.1735689699.pt.trace.json"),
 }
 RECOVERABLE = ("01_unescaped_quote.json", "02_backslash_path.json")
@@ -185,7 +185,7 @@ def test_odd_trace_is_refused_with_its_cause(name: str) -> None:
         moeprof.open_trace(FOLDER / name)
     assert caught.value.exit_code == 2
     assert cause in caught.value.message
-    assert Path(str(caught.value.path)).name in name
+    assert name in str(caught.value.path)
     if line is not None:
         assert caught.value.line == line
 

@@ -25,7 +25,9 @@ def traces() -> Path:
 def read(tmp_path: Path) -> Callable[..., _native.KinetoFile]:
     """Return a function that reads a text as if it were a file."""
 
-    def read_text(text: str | bytes, *, recover: bool = False, skip_categories: tuple[str, ...] = ()) -> _native.KinetoFile:
+    def read_text(
+        text: str | bytes, *, recover: bool = False, skip_categories: tuple[str, ...] = ()
+    ) -> _native.KinetoFile:
         path = tmp_path / "trace.json"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return _native.read_kineto(path, recover=recover, skip_categories=skip_categories)

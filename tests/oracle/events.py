@@ -74,9 +74,9 @@ class Event:
             return node.text, byte
         if isinstance(node, str):
             if NON_FINITE_WORD.match(node.encode("utf-8")):
-                self.notices.append(("non-finite-number", byte, node))
+                self.notices.append(("non-finite-number", byte + 1, node))
             elif NUMBER.match(node.encode("utf-8")):
-                return node, byte
+                return node, byte + 1
         return None
 
     def time(self, key: str) -> int | None:
@@ -85,7 +85,7 @@ class Event:
             return None
         ns = to_ns(found[0])
         if ns is None:
-            raise MalformedError(f"{key} is beyond 64 bits of ns", found[1])
+            raise MalformedError(f"{key} is beyond 64 bits of ns", self.byte)
         if ns[1]:
             self.notices.append(("sub-nanosecond", found[1], found[0]))
         return ns[0]
@@ -98,7 +98,7 @@ class Event:
         found = self.number(self.args, max(present, key=lambda key: self.args[key][1]))
         if found is None:
             return None
-        value = None if found[0].startswith("-") else _whole(found[0], UINT64)
+        value = _whole(found[0], UINT64)
         if value is not None:
             return value
         self.notices.append(("bad-id", found[1], found[0]))

@@ -9,7 +9,8 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import polars as pl
 from tests.oracle.events import COLLECTIVE, DEVICE, EVENTS, Event, Tables, frame
 from tests.oracle.text import NON_FINITE, EndedError, MalformedError, Node, Number, Text
 
-_EVENT_START = re.compile(rb'\{[ \t\r\n]*"(ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:')
+_EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:')
 _FORMATS = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"PAR1", "a Parquet file"),
@@ -84,20 +85,20 @@ class _Reader:
         self._check_start()
         try:
             self._document()
+            if not self.seen_events:
+                raise self.error("not-a-trace", "a JSON object without traceEvents")
             self._rest()
         except MalformedError as fault:
             raise self.error("trace-malformed", fault.message, fault.byte) from None
         except EndedError:
             self._ended()
-        if not self.seen_events and not self.partial:
-            raise self.error("not-a-trace", "a JSON object without traceEvents")
         return self._result()
 
     def _ended(self) -> None:
         size = len(self.data)
         if self.stream_fault == "corrupt" and not self.recover:
             raise self.error("trace-malformed", "the compressed data is corrupt", size)
-        if not self.recover:
+        if not self.recover or not self.seen_events:
             cut = self.stream_fault == "cut"
             raise self.error(
                 "trace-truncated",
@@ -109,7 +110,7 @@ class _Reader:
 
     def _check_start(self) -> None:
         data = self.data
-        if data.startswith(_UTF_MARKS):
+        if data.startswith(_UTF_MARKS) or data[:2] in (b"\x00{", b"\x00[", b"{\x00", b"[\x00"):
             raise self.error("trace-malformed", "the text is UTF-16 or UTF-32, not UTF-8", 0)
         if data.startswith(b"\xef\xbb\xbf"):
             self.text.pos = 3
@@ -130,7 +131,7 @@ class _Reader:
         text = self.text
         if text.data[text.pos] == 0x5B:
             self.seen_events = True
-            self._events(1, bare=True)
+            self._events(2, bare=True)
             return
         text.open(1)
         byte = text.blank()
@@ -140,17 +141,18 @@ class _Reader:
             text.pos += 1
             return
         while True:
-            key = text.key()
-            start = text.pos
-            if key == "traceEvents":
+            with self._held():
+                key = text.key()
+                start = text.pos
+                if key != "traceEvents" or text.data[start] != 0x5B:
+                    node = text.value(1)
+            if key != "traceEvents":
+                self.metadata[key] = node
+            else:
                 self.tables = Tables(self.skipped)
                 self.seen_events = text.data[start] == 0x5B
                 if self.seen_events:
                     self._events(2, bare=False)
-                else:
-                    text.value(1)
-            else:
-                self.metadata[key] = text.value(1)
             if text.separator(0x7D, start):
                 return
 
@@ -166,7 +168,6 @@ class _Reader:
             return
         while True:
             try:
-                start = text.pos
                 self._event(depth)
                 whole = True
                 byte = text.blank()
@@ -191,41 +192,49 @@ class _Reader:
                     raise
                 self.partial = True
                 self.notice("dropped-event", fault.byte, fault.message)
-                if not self._resume(max(fault.byte, start + 1)):
-                    raise EndedError from None
+                if not self._resume(fault.byte, bare=bare):
+                    if not bare or not whole or self.stream_fault:
+                        raise EndedError from None
+                    self.notice("missing-end-mark", len(self.data), "]")
+                    text.pos = text.size
+                    return
                 if text.data[text.pos] == 0x5D:
                     text.pos += 1
                     return
 
-    def _resume(self, byte: int) -> bool:
-        """Go to the next event, else to the end of the array."""
-        for match in _EVENT_START.finditer(self.data, byte):
-            if self.data[: match.start()].rstrip(b" \t\r\n")[-1:] == b",":
-                self.text.pos = match.start()
-                return True
-        end = re.compile(rb"[},][ \t\r\n]*(\])[ \t\r\n]*[,}]").search(self.data, byte)
-        if end:
-            self.text.pos = end.start(1)
-        return end is not None
+    def _resume(self, byte: int, *, bare: bool) -> bool:
+        """Go to the next event or to the end of the array, whichever comes first."""
+        places = [match.start(1) for match in (_EVENT_START.search(self.data, byte + 1),) if match]
+        end = re.compile(rb"\}[ \t\r\n]*,?[ \t\r\n]*(\])[ \t\r\n]*" + (rb"\Z" if bare else rb"(?:[,}]|\Z)"))
+        places += [match.start(1) for match in (end.search(self.data, byte),) if match]
+        if places:
+            self.text.pos = min(places)
+        return bool(places)
 
-    def _event(self, depth: int) -> None:
-        text, start = self.text, self.text.pos
+    @contextmanager
+    def _held(self) -> Iterator[list[tuple[str, int, str]]]:
+        """Hold notices back until what they are about is whole; a fault forgets them."""
         held: list[tuple[str, int, str]] = []
-        text.notice = lambda *found: held.append(found)
+        self.text.notice = lambda *found: held.append(found)
         try:
-            node = text.value(depth)
+            yield held
         finally:
-            text.notice = self.notice
-        if node is None or node == {}:
-            held.append(("empty-event", start, ""))
-        elif not isinstance(node, dict):
-            raise MalformedError("an event that is not an object", start)
-        else:
-            event = Event(node, start)
-            if self.tables.add(event):
-                held += event.notices
+            self.text.notice = self.notice
         for found in held:
             self.notice(*found)
+
+    def _event(self, depth: int) -> None:
+        start = self.text.pos
+        with self._held() as held:
+            node = self.text.value(depth)
+            if node is None or node == {}:
+                held.append(("empty-event", start, ""))
+            elif not isinstance(node, dict):
+                raise MalformedError("an event that is not an object", start)
+            else:
+                event = Event(node, start)
+                if self.tables.add(event):
+                    held += event.notices
 
     def _rest(self) -> None:
         """See to it that nothing follows the document."""
@@ -238,11 +247,14 @@ class _Reader:
             zeros = text.pos if zeros < 0 else zeros
             text.pos += 1
         if byte >= 0:
-            if byte in b"{[":
+            if byte in b"{[" and "dropped-event" not in self.found:
                 raise self.error("trace-many-documents", "another JSON document follows the first", text.pos)
-            raise MalformedError("text after the end of the document", text.pos)
+            if not self.recover:
+                raise MalformedError("text after the end of the document", text.pos)
+            self.partial = True
+            zeros = text.pos if zeros < 0 else zeros
         if zeros >= 0:
-            self.notice("trailing-data", zeros, "zero bytes")
+            self.notice("trailing-data", zeros, "after the document")
         if self.stream_fault:
             raise EndedError
 
@@ -283,23 +295,50 @@ def inflate(raw: bytes) -> tuple[bytes, str, bool]:
     """Return the text, the fault of the compressed stream ("", "cut", "corrupt"), and whether zero bytes follow it."""
     if not raw.startswith(b"\x1f\x8b"):
         return raw, "", False
+    texts: list[bytes] = []
+    zeros = False
+    while raw:
+        text, rest, fault = _member(raw)
+        texts.append(text)
+        if fault:
+            return b"".join(texts), fault, zeros
+        raw = rest.lstrip(b"\x00")
+        zeros = zeros or len(raw) < len(rest)
+    return b"".join(texts), "", zeros
+
+
+def _member(raw: bytes) -> tuple[bytes, bytes, str]:
+    """Return the text of the first gzip member (RFC 1952), what follows it, and its fault."""
+    if not b"\x1f\x8b\x08".startswith(raw[:3]):
+        return b"", b"", "corrupt"
+    if len(raw) < 10:
+        return b"", b"", "cut"
+    flags, start = raw[3], 10
+    if flags & 0xE0:
+        return b"", b"", "corrupt"
+    if flags & 4:
+        start += 2 + int.from_bytes(raw[10:12], "little")
+    for _ in range((flags >> 3 & 1) + (flags >> 4 & 1)):
+        start = raw.find(b"\x00", start) + 1 or len(raw) + 1
+    start += flags & 2
+    if start > len(raw):
+        return b"", b"", "cut"
+    inner = zlib.decompressobj(wbits=-15)
     text: list[bytes] = []
-    rest = raw
-    while rest:
-        if not rest.strip(b"\x00"):
-            return b"".join(text), "", True
-        member = zlib.decompressobj(wbits=31)
-        for start in range(0, len(rest), 512):  # small steps: what comes before a fault is kept
-            try:
-                text.append(member.decompress(rest[start : start + 512]))
-            except zlib.error:
-                return b"".join(text), "corrupt", False
-            if member.eof:
-                break
-        if not member.eof:
-            return b"".join(text), "cut", False
-        rest = member.unused_data + rest[start + 512 :]
-    return b"".join(text), "", False
+    while not inner.eof and start < len(raw):
+        try:
+            text.append(inner.decompress(raw[start : start + 512]))
+        except zlib.error:
+            return b"".join(text), b"", "corrupt"
+        start += 512
+    if not inner.eof:
+        return b"".join(text), b"", "cut"
+    rest = inner.unused_data + raw[start:]
+    whole = b"".join(text)
+    if len(rest) < 8:
+        return whole, b"", "cut"
+    checks = zlib.crc32(whole).to_bytes(4, "little") + (len(whole) % 2**32).to_bytes(4, "little")
+    return whole, rest[8:], "" if rest[:8] == checks else "corrupt"
 
 
 def read_kineto(

@@ -13,8 +13,9 @@ _PLAIN = re.compile(rb'"([\x20\x21\x23-\x5b\x5d-\x7f]*)"')
 _RUN = re.compile(rb'[^"\\]*')
 _WORD = re.compile(rb"[^ \t\r\n,:\[\]{}\"]*")
 NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
-_CUT_NUMBER = re.compile(rb"-?((0|[1-9][0-9]*)(\.([0-9]+([eE][+-]?)?)?|[eE][+-]?)?)?\Z")
 NON_FINITE_WORD = re.compile(rb"[+-]?(nan|inf|infinity)\Z", re.IGNORECASE)
+_LETTERS = re.compile(rb"[A-Za-z0-9+.-]+\Z")
+_WORDS = {b"true": True, b"false": False, b"null": None}
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _ESCAPES = {ord(a): b for a, b in zip('"\\/bfnrt', '"\\/\b\f\n\r\t', strict=True)}
 
@@ -136,34 +137,20 @@ class Text:
         start = self.pos
         end = _end(_WORD, self.data, start)
         raw = self.data[start:end]
-        at_end = end >= self.size
-        if raw in (b"true", b"false", b"null"):
-            self.pos = end
-            return {b"true": True, b"false": False, b"null": None}[raw]
+        if end >= self.size and _LETTERS.match(raw):  # it might have gone on
+            raise EndedError
+        self.pos = end
+        if raw in _WORDS:
+            return _WORDS[raw]
         if NUMBER.match(raw):
-            self.pos = end
-            if at_end:
-                raise EndedError
             return Number(raw.decode("ascii"))
         if NON_FINITE_WORD.match(raw):
-            self.pos = end
             self.notice("non-finite-number", start, raw.decode("ascii"))
             return NON_FINITE
-        if at_end and raw and self._may_go_on(raw):
-            raise EndedError
+        self.pos = start
         if not raw:
             raise MalformedError("a value is missing", start)
-        if raw[0] in b"+-.0123456789":
-            raise MalformedError("bad number", start)
-        raise MalformedError("unexpected text", start)
-
-    @staticmethod
-    def _may_go_on(raw: bytes) -> bool:
-        words = (b"true", b"false", b"null")
-        if any(word.startswith(raw) for word in words) or _CUT_NUMBER.match(raw):
-            return True
-        bare = raw.lstrip(b"+-")[-len(raw) :].lower()
-        return len(raw) - len(bare) <= 1 and any(word.startswith(bare) for word in (b"nan", b"infinity"))
+        raise MalformedError("bad number" if raw[0] in b"+-.0123456789" else "unexpected text", start)
 
     def open(self, depth: int) -> None:
         if depth > MAX_DEPTH:

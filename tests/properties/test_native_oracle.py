@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -28,7 +28,6 @@ else:
 
 TABLES = ("events", "names", "tracks", "device_args", "collective_args", "labels")
 PLAIN = ("categories", "phases", "event_counts", "partial", "bytes_read")
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)
@@ -229,13 +228,11 @@ def document(
 documents = st.builds(document, st.lists(element, max_size=5), metadata, metadata, gaps, st.booleans())
 
 
-@MANY
 @given(documents)
 def test_well_formed_files(text: str) -> None:
     assert_same_bytes(text.encode("utf-8", errors="surrogatepass"))
 
 
-@MANY
 @given(documents, st.data())
 def test_files_with_changed_bytes(text: str, data: st.DataObject) -> None:
     # GIVEN a file with one to three bytes replaced, put in or taken out
@@ -269,14 +266,12 @@ def test_files_with_changed_bytes(text: str, data: st.DataObject) -> None:
     assert_same_bytes(bytes(raw))
 
 
-@MANY
 @given(documents, st.data())
 def test_cut_files(text: str, data: st.DataObject) -> None:
     raw = text.encode("utf-8")
     assert_same_bytes(raw[: data.draw(st.integers(0, len(raw)))])
 
 
-@MANY
 @given(numbers, odd_number, st.sampled_from(["ts", "dur", "correlation", "device"]), st.booleans(), st.booleans())
 def test_numbers(good: str, odd: str, key: str, quoted: bool, use_odd: bool) -> None:
     text = odd if use_odd else good
@@ -285,7 +280,6 @@ def test_numbers(good: str, odd: str, key: str, quoted: bool, use_odd: bool) -> 
     assert_same_bytes(f'{{"traceEvents": [{{"ph": "X", {inside}}}, {{"ph": "M"}}]}}'.encode())
 
 
-@MANY
 @given(st.binary(max_size=12))
 @example(b"\xef\xbb\xbf")
 @example(b"\xff\xfe{\x00}\x00")
@@ -330,7 +324,6 @@ def test_what_follows_a_gzip_member(tail: bytes) -> None:
     assert_same_bytes(gzip.compress(b'{"traceEvents": [{"ph": "X", "ts": 1}]}') + tail)
 
 
-@MANY
 @given(documents, st.integers(1, 4))
 def test_gzip_or_plain_one_member_or_many_is_irrelevant(text: str, members_: int) -> None:
     # GIVEN a text, and the same in gzip members

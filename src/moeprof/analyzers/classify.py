@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable
@@ -78,7 +79,7 @@ class Classifier:
 
     def names(self, names: Iterable[str]) -> pl.DataFrame:
         """Return `NAME_CLASSES` for distinct names."""
-        rows = []
+        rows: list[tuple[str, str, str | None, int, str | None, str | None, str | None]] = []
         for name in names:
             rule = self.match(name)
             if rule is None:
@@ -92,7 +93,7 @@ class Classifier:
         return next((class_ for pattern, class_ in self.collectives if pattern.search(name)), "comm_other")
 
 
-def load_classifier(path: str | None = None) -> Classifier:
+def load_classifier(path: str | os.PathLike[str] | None = None) -> Classifier:
     """Return the package's rules, preceded by those of a user's file.
 
     Args:
@@ -108,10 +109,12 @@ def load_classifier(path: str | None = None) -> Classifier:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise InputNotFoundError(f"cannot read the rules file: {error.strerror or error}", path=path) from error
+        raise InputNotFoundError(
+            f"cannot read the rules file: {error.strerror or error}", path=os.fspath(path)
+        ) from error
     except UnicodeDecodeError as error:
-        raise RulesError("the rules file is not UTF-8 text", path=path, byte=error.start) from error
-    user = _parse(text, path)
+        raise RulesError("the rules file is not UTF-8 text", path=os.fspath(path), byte=error.start) from error
+    user = _parse(text, os.fspath(path))
     return Classifier(user.rules + own.rules, user.collectives + own.collectives)
 
 

@@ -29,7 +29,7 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
     because its missing end is what makes it partial.
     """
     if attribution.family is None:
-        return IterationCounts(marker=None, total=0, decode=0, prefill=0, mixed=0, idle=0, partial=0)
+        return IterationCounts(marker=None, total=0, decode=0, prefill=0, mixed=0, idle=0, partial=0, counted=0)
     iterations = attribution.iterations
     closed = iterations.filter(pl.col("marker_end_ns").is_not_null())
     has_kinds = iterations["kind"].is_not_null().any()
@@ -42,6 +42,7 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
         mixed=of_kind["mixed"],
         idle=of_kind["idle"],
         partial=int(iterations["partial"].sum()),
+        counted=int(iterations["counted"].sum()),
     )
 
 

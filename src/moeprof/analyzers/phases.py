@@ -155,7 +155,6 @@ def _innermost_borders(scopes: pl.DataFrame) -> pl.DataFrame:
         while stack:
             closed, _ = stack.pop()
             rows.append((key, closed, stack[-1][1] if stack else None))
-    schema = {"track": pl.UInt32, "at_ns": pl.Int64, "scope": PHASE}
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = pl.DataFrame(rows, schema={"track": pl.UInt32, "at_ns": pl.Int64, "scope": PHASE}, orient="row")
     # Several borders at one instant: the last one written holds (a scope that opens where another closes).
     return frame.unique(["track", "at_ns"], keep="last", maintain_order=True).sort("track", "at_ns").sort("at_ns")

@@ -21,7 +21,7 @@ from moeprof.traces.trace import RankTrace, Trace
 def report(
     trace: Trace | str | os.PathLike[str],
     *,
-    rules: str | None = None,
+    rules: str | os.PathLike[str] | None = None,
     marker: str | None = None,
     marker_family: str | None = None,
 ) -> Report:

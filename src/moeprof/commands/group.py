@@ -16,13 +16,13 @@ class LazyGroup(click.Group):
 
     Args:
         name: Name of the program.
-        help: Help of the program.
+        summary: Help of the program.
         epilog: Text after the list of commands.
         modules: Subcommand to its module (which has `command`) and the first line of its help.
     """
 
-    def __init__(self, name: str, *, help: str, epilog: str, modules: Mapping[str, tuple[str, str]]) -> None:
-        super().__init__(name, help=help, epilog=epilog)
+    def __init__(self, name: str, *, summary: str, epilog: str, modules: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(name, help=summary, epilog=epilog)
         self.modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -9,7 +9,7 @@ from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.look import Outcome
-from moeprof.reports.names import safe
+from moeprof.reports.names import safe, short_ranks
 from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
 
 _KERNELS_SHOWN = 15
@@ -39,10 +39,16 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False)
         _times(diff.time, wide=wide),
         _kernels(diff.kernels, wide=wide),
         *_layers(diff.layers),
-        findings_section(diff.findings, {}, wide=wide),
+        findings_section(diff.findings, _labels(diff), wide=wide),
     ]
     facts = (("base", _subject(diff.base)), ("candidate", _subject(diff.candidate)))
     return Page("moeprof diff", facts, tuple(sections), _closing(diff, outcome), _TONES[diff.verdict])
+
+
+def _labels(diff: Diff) -> dict[str | None, str]:
+    """Return short labels for the ranks that findings are about."""
+    keys = sorted({finding.rank for finding in diff.findings if finding.rank is not None})
+    return dict(zip(keys, short_ranks(keys), strict=True))
 
 
 def _subject(subject: DiffSubject) -> str:

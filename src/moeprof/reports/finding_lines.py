@@ -14,10 +14,10 @@ _NOTES_SHOWN = 10
 
 def findings_section(findings: Sequence[Finding], ranks: Mapping[str | None, str], *, wide: bool) -> Section:
     """Return the section; an empty label leaves the rank out. Notes beyond ten are counted instead of listed, unless the page is wide."""
-    ranked = sorted(findings, key=order)
-    notes = [finding for finding in ranked if finding.severity == "note"]
-    shown = ranked if wide else [f for f in ranked if f.severity != "note"] + notes[:_NOTES_SHOWN]
-    items = [_line(finding, ranks) for finding in shown]
+    ranked = _folded(findings)
+    notes = [group for group in ranked if group[0].severity == "note"]
+    shown = ranked if wide else [group for group in ranked if group[0].severity != "note"] + notes[:_NOTES_SHOWN]
+    items = [_line(group, ranks) for group in shown]
     if len(shown) < len(ranked):
         items.append(f"{plural(len(ranked) - len(shown), 'more note')} (--wide shows them)")
     if not items:
@@ -25,8 +25,36 @@ def findings_section(findings: Sequence[Finding], ranks: Mapping[str | None, str
     return Section("Findings", (Lines(tuple(items), bullets=True),))
 
 
-def _line(finding: Finding, ranks: Mapping[str | None, str]) -> str:
-    label = "" if finding.rank is None else ranks.get(finding.rank, safe(finding.rank))
-    side = finding.evidence.get("side")
-    about = " ".join(part for part in (safe(side) if isinstance(side, str) else "", label) if part)
-    return f"{finding.severity}[{safe(finding.slug)}]{f' ({about})' if about else ''}: {safe(finding.message)}"
+def _folded(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return findings that say the same of several ranks (and sides) together, each once, in order of the first."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in sorted(findings, key=order):
+        group = groups.setdefault((finding.slug, finding.severity, finding.message), [])
+        if finding not in group:
+            group.append(finding)
+    return list(groups.values())
+
+
+def _line(group: Sequence[Finding], ranks: Mapping[str | None, str]) -> str:
+    first = group[0]
+    about = "; ".join(_about(group, ranks))
+    return f"{first.severity}[{safe(first.slug)}]{f' ({about})' if about else ''}: {safe(first.message)}"
+
+
+def _about(group: Sequence[Finding], ranks: Mapping[str | None, str]) -> list[str]:
+    """Return whom a finding is about: ranks, by side where there are two; sides with the same ranks share one entry."""
+    by_side: dict[str, list[str]] = {}
+    for finding in group:
+        side = finding.evidence.get("side")
+        labels = by_side.setdefault(safe(side) if isinstance(side, str) else "", [])
+        label = "" if finding.rank is None else ranks.get(finding.rank, safe(finding.rank))
+        if label and label not in labels:
+            labels.append(label)
+    sides: dict[tuple[str, ...], list[str]] = {}
+    for side, labels in by_side.items():
+        sides.setdefault(tuple(labels), []).append(side)
+    return [
+        " ".join(part for part in (" and ".join(filter(None, names)), ", ".join(labels)) if part)
+        for labels, names in sides.items()
+        if labels or any(names)
+    ]

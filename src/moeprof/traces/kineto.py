@@ -117,7 +117,9 @@ def tables(file: _native.KinetoFile) -> KinetoTables:
         collectives=pl.DataFrame(file.collective_args).rename({"row": "event"}).select(*schema.COLLECTIVES),
         raw=cast("dict[str, JsonValue]", json.loads(file.metadata_json, parse_int=_integer, parse_float=_decimal)),
         event_counts={category: kept + skipped for category, kept, skipped in file.event_counts},
-        findings=tuple(notices.finding(*notice) for notice in file.notices),
+        findings=tuple(
+            notices.finding(*notice) for notice in sorted(file.notices, key=lambda notice: (notice[2], notice[0]))
+        ),
         partial=file.partial,
     )
 
@@ -142,6 +144,16 @@ def subset(whole: KinetoTables, events: pl.DataFrame, tracks: pl.DataFrame | Non
         collectives=renumbered(whole.collectives),
         tracks=whole.tracks if tracks is None else tracks,
     )
+
+
+def build_info() -> dict[str, str]:
+    """Return version, profile and features of the native reader.
+
+    Raises:
+        ImportError: The native module is not installed.
+    """
+    info: dict[str, str] = _reader().build_info()
+    return info
 
 
 def _integer(text: str) -> int | None:

@@ -78,7 +78,8 @@ def _launch(number: int, row: Row, family: str | None, cpu_only: bool) -> Row:
     activity = class_ if class_ in ("memcpy", "memset") else "operator" if cpu_only else "kernel"
     start = row.get("start_ns", 100 * number)
     duration = row.get("duration_ns", 10)
-    assert isinstance(start, int) and isinstance(duration, int)
+    assert isinstance(start, int)
+    assert isinstance(duration, int)
     return {
         "event": number,
         "name": f"{class_}_kernel",

@@ -28,7 +28,7 @@ class TestIterationCounts:
         kinds = [{"kind": "decode"}, {"kind": "decode"}, {"kind": "prefill"}, {"kind": "idle"}]
         # WHEN / THEN
         assert iteration_counts(attribution([], kinds)) == IterationCounts(
-            marker="vllm", total=4, decode=2, prefill=1, mixed=0, idle=1, partial=0
+            marker="vllm", total=4, decode=2, prefill=1, mixed=0, idle=1, partial=0, counted=2
         )
 
     def test_total_and_kind_include_partial_iterations(self) -> None:
@@ -47,13 +47,13 @@ class TestIterationCounts:
         # GIVEN a family whose markers say nothing about the kind
         counts = iteration_counts(attribution([], 3, family="profiler_step", counts_over="all"))
         # THEN
-        assert counts == IterationCounts("profiler_step", 3, None, None, None, None, 0)
+        assert counts == IterationCounts("profiler_step", 3, None, None, None, None, 0, 3)
 
     def test_no_family_is_no_iteration(self) -> None:
         # GIVEN a trace without markers
         counts = iteration_counts(attribution(launches("norm"), family=None))
         # THEN
-        assert counts == IterationCounts(None, 0, 0, 0, 0, 0, 0)
+        assert counts == IterationCounts(None, 0, 0, 0, 0, 0, 0, 0)
 
 
 class TestClassCounts:
