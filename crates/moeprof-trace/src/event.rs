@@ -1,7 +1,8 @@
 //! One event: its values as places in the window. Nothing is stored before the whole event has been read.
 
 use crate::fields::{EVENT_LEVEL, FIELDS, Field};
-use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop, decode, is_not_finite};
+use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop, is_not_finite};
+use crate::layout::{Layout, Level, gap};
 use crate::notices::Slug;
 
 /// Brackets open around the members of an event (document, traceEvents, event).
@@ -16,11 +17,12 @@ pub(crate) struct Event {
     pub(crate) empty: bool,
     present: u64,
     values: [Scalar; FIELDS],
+    layout: Layout,
 }
 
 impl Event {
     pub(crate) fn new() -> Self {
-        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS] }
+        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS], layout: Layout::new() }
     }
 
     #[inline]
@@ -72,42 +74,40 @@ impl Event {
     }
 
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let list = List::OBJECT;
-        while list.next(cursor)? {
-            self.empty = false;
-            let key = cursor.key()?;
-            let field = look_up(cursor, key, Field::of_event);
-            let value = match field {
-                Field::Ignored => cursor.value(EVENT_DEPTH)?,
-                Field::Args => {
-                    self.present &= EVENT_LEVEL;
-                    if cursor.token()? == b'{' {
-                        cursor.at += 1;
-                        self.args(cursor)?;
-                        Scalar::NONE
-                    } else {
-                        cursor.value(EVENT_DEPTH)?
-                    }
-                }
-                _ => self.member(cursor, field, EVENT_DEPTH)?,
+        let mut level = Level::Start;
+        let mut step = Level::Start as usize;
+        let mut value = Scalar::NONE;
+        loop {
+            let turn = if let Some((number, turn)) = self.layout.predict(step, cursor) {
+                step = number;
+                turn
+            } else {
+                let start = cursor.at;
+                let quirks = cursor.quirks.len();
+                let turn = gap(cursor, level, value)?;
+                step = if cursor.quirks.len() == quirks {
+                    let text = cursor.bytes.get(start..cursor.at).unwrap_or_default();
+                    self.layout.learn(step, level, text, turn)
+                } else {
+                    turn.level as usize
+                };
+                turn
             };
-            list.after(cursor, value)?;
-        }
-        Ok(())
-    }
-
-    fn args(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
-        let list = List::OBJECT;
-        while list.next(cursor)? {
-            let key = cursor.key()?;
-            let field = look_up(cursor, key, Field::of_args);
-            let value = match field {
-                Field::Ignored => cursor.value(EVENT_DEPTH + 1)?,
-                _ => self.member(cursor, field, EVENT_DEPTH + 1)?,
+            self.empty &= !turn.key;
+            if turn.args {
+                self.present &= EVENT_LEVEL;
+            }
+            level = turn.level;
+            let depth = match level {
+                Level::End => return Ok(()),
+                Level::Args => EVENT_DEPTH + 1,
+                Level::Start | Level::Event => EVENT_DEPTH,
             };
-            list.after(cursor, value)?;
+            value = match turn.field {
+                Field::Ignored => cursor.value(depth)?,
+                field => self.member(cursor, field, depth)?,
+            };
         }
-        Ok(())
     }
 
     /// Reads the value of a key of interest. The last of several counts, whatever it is.
@@ -167,16 +167,4 @@ impl Event {
             }
         }
     }
-}
-
-/// Finds what a key stands for; a key with escapes is decoded first.
-#[inline]
-fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, of: impl Fn(&[u8]) -> Field) -> Field {
-    let raw = cursor.slice(key);
-    if key.kind == Kind::Plain {
-        return of(raw);
-    }
-    let mut text = String::new();
-    decode(raw, &mut text);
-    of(text.as_bytes())
 }

@@ -26,6 +26,7 @@ mod event;
 mod fields;
 mod intern;
 mod json;
+mod layout;
 mod metadata;
 mod notices;
 mod recover;
