@@ -94,7 +94,7 @@ $(STAMPS)/rust: $(READY) $(STAMPS)/cargo $(RUST)
 	@touch $@
 
 golden: build ## rewrite stored outputs of tests and docs; review the diff
-	@MOEPROF_GOLDEN=rewrite $(BIN)/python -m pytest -q -p no:randomly tests/golden tests/docs
+	@MOEPROF_GOLDEN=write $(BIN)/python -m pytest -q -p no:randomly tests/golden tests/docs
 	@git --no-pager diff --stat -- tests README.md docs
 
 bench: build ## measure; see benchmarks/README.md
