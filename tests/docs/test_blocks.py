@@ -1,4 +1,4 @@
-"""Every `$ moeprof ...` example of README and docs prints what the page says; MOEPROF_GOLDEN=rewrite puts it there."""
+"""Every `$ moeprof ...` example of README and docs prints what the page says; MOEPROF_GOLDEN=write puts it there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_command_prints_what_the_page_says(block: Block) -> None:
     from moeprof.cli import main
 
     # GIVEN a page, which is brought up to date first where that is asked for
-    if os.environ.get("MOEPROF_GOLDEN") == "rewrite":
+    if os.environ.get("MOEPROF_GOLDEN") == "write":
         rewrite(ROOT / block.page, main)
         pytest.skip("rewritten")
     # WHEN its commands run
