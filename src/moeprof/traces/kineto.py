@@ -117,7 +117,9 @@ def tables(file: _native.KinetoFile) -> KinetoTables:
         collectives=pl.DataFrame(file.collective_args).rename({"row": "event"}).select(*schema.COLLECTIVES),
         raw=cast("dict[str, JsonValue]", json.loads(file.metadata_json, parse_int=_integer, parse_float=_decimal)),
         event_counts={category: kept + skipped for category, kept, skipped in file.event_counts},
-        findings=tuple(notices.finding(*notice) for notice in sorted(file.notices, key=lambda notice: (notice[2], notice[0]))),
+        findings=tuple(
+            notices.finding(*notice) for notice in sorted(file.notices, key=lambda notice: (notice[2], notice[0]))
+        ),
         partial=file.partial,
     )
 
