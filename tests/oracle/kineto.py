@@ -19,7 +19,7 @@ import polars as pl
 from tests.oracle.events import COLLECTIVE, DEVICE, EVENTS, Event, Tables, frame
 from tests.oracle.text import NON_FINITE, EndedError, MalformedError, Node, Number, Text
 
-_EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id|bp|s)"[ \t\r\n]*:')
+_EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id)"[ \t\r\n]*:')
 _FORMATS = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"PAR1", "a Parquet file"),
@@ -204,7 +204,9 @@ class _Reader:
 
     def _resume(self, byte: int, *, bare: bool) -> bool:
         """Go to the next event or to the end of the array, whichever comes first."""
-        places = [match.start(1) for match in (_EVENT_START.search(self.data, byte + 1),) if match]
+        starts = _EVENT_START.finditer(self.data, max(self.data.rfind(b",", 0, byte), 0))
+        fit = (match.start(1) for match in starts if match.start(1) >= byte and match.start() != byte)
+        places = [place for place in (next(fit, -1),) if place >= 0]
         end = re.compile(rb"\}[ \t\r\n]*,?[ \t\r\n]*(\])[ \t\r\n]*" + (rb"\Z" if bare else rb"(?:[,}]|\Z)"))
         places += [match.start(1) for match in (end.search(self.data, byte),) if match]
         if places:
