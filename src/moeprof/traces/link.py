@@ -61,16 +61,6 @@ def link(file: KinetoTables) -> Linked:
     reasons = _reasons(rows, launches)
     ordered = rows.with_columns(reasons.alias("reason")).sort("start_ns", "event", nulls_last=True)
     invalid = ordered.filter(pl.col("reason").is_not_null()).select(*schema.INVALID)
-    if invalid.height:
-        counts = dict(invalid["reason"].value_counts().sort("reason").iter_rows())
-        findings.append(
-            Finding(
-                "invalid-gpu-rows",
-                "warning",
-                f"{invalid.height} GPU rows set aside: " + ", ".join(f"{n} {reason}" for reason, n in counts.items()),
-                evidence={"count": invalid.height, **counts},
-            )
-        )
     kernels = ordered.filter(pl.col("reason").is_null()).select(*schema.KERNELS)
     return Linked(kernels, launches, invalid, tuple(findings))
 

@@ -98,7 +98,6 @@ def test_odd_files_that_recover(shared_traces: Path, number: str, dropped: int) 
         ("07", "non-finite-number", 2),
         ("08", "trailing-comma", 1),
         ("10", "missing-end-mark", 1),
-        ("25", "invalid-gpu-rows", 2),
     ],
 )
 def test_odd_files_tell_what_was_odd(shared_traces: Path, number: str, slug: str, count: int) -> None:
