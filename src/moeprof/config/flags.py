@@ -54,7 +54,7 @@ def grouped(words: Sequence[str]) -> Iterator[Flag]:
     starts = [index for index, word in enumerate(words) if _FLAG.match(word)]
     if words and (not starts or starts[0] > 0):
         yield Flag("", tuple(words[: starts[0] if starts else None]))
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=False):
         yield Flag(_name(words[start]), tuple(words[start:end]))
 
 
