@@ -118,8 +118,9 @@ def _marker_plugin(arm: Arm) -> Iterator[Finding]:
     if MARKER_PLUGIN not in names:
         yield Finding(
             "marker-plugin-left-out",
-            "warning",
-            f"VLLM_PLUGINS of arm {arm.name} lists no {MARKER_PLUGIN}: its markers would be missing",
+            "note",
+            f"VLLM_PLUGINS of arm {arm.name} lists no {MARKER_PLUGIN}: a capture adds it, "
+            "but a server that is started without moeprof has no markers",
             evidence={"arm": arm.name, "plugins": [*names]},
         )
 

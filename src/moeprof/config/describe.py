@@ -37,15 +37,17 @@ def _lines(config: Config, arm: Arm) -> Iterator[str]:
     yield f"  command      {_safe(shlex.join(server.command))}"
     if server.model is not None:
         yield f"  model        {_safe(server.model)}"
-    yield f"  address      {server.host}:{server.port or 'a free port'}{server.health}"
+    if server.backend == "vllm":
+        yield f"  address      {server.host}:{server.port or 'a free port'}{server.health}"
     yield f"  limits       ready {server.ready_s:g} s, stop {server.stop_s:g} s, stall {server.stall_s:g} s"
     yield from _block("flags", [_flag(flag.name, flag.words) for flag in grouped(arm.flags)])
     yield from _block("environment", [f"{name}={_variable(name, value)}" for name, value in sorted(arm.env.items())])
     yield from _block("must prove", list(_expected(arm.expect)))
     yield from _block("workloads", [_workload(workload) for workload in config.workloads.values()])
-    passes, window = config.passes, config.window
-    yield f"  passes       {passes.warmup} warm-up, {passes.timed} timed, client {passes.client}, {passes.timeout_s:g} s each"
-    yield f"  window       {window.iterations} iterations or {window.seconds:g} s"
+    if server.backend == "vllm":
+        passes, window = config.passes, config.window
+        yield f"  passes       {passes.warmup} warm-up, {passes.timed} timed, client {passes.client}, {passes.timeout_s:g} s each"
+        yield f"  window       {window.iterations} iterations or {window.seconds:g} s"
     yield f"  gates        {', '.join(config.gates.required) or 'none required'}"
     yield f"  store        {config.store}"
 

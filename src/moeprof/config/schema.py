@@ -10,8 +10,8 @@ from typing import Literal
 BackendName = Literal["vllm", "command"]
 ClientName = Literal["auto", "vllm", "vllm-rs", "builtin"]
 
-#: Name under which vLLM finds moeprof's markers; an arm that sets VLLM_PLUGINS must list it.
-MARKER_PLUGIN = "moeprof"
+#: Name under which vLLM finds moeprof's markers where VLLM_PLUGINS restricts what is loaded.
+MARKER_PLUGIN = "moeprof_markers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +153,5 @@ class Config:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the file: relative paths count from there, and programs run there."""
+        """Return the folder of the file: its relative paths count from there."""
         return Path(self.source).parent
