@@ -42,7 +42,7 @@ class Source:
     def table(self, keys: tuple[str, ...]) -> str:
         """Return how a table is called in the file."""
         full = self.prefix + keys
-        return f"[{'.'.join(_shown(key) for key in full)}]" if full else "the top level"
+        return f"[{'.'.join(_shown(key) for key in full)}]" if full else "the file"
 
     def error(self, message: str, keys: tuple[str, ...], hint: str | None = None) -> ConfigError:
         """Return an error that points to a key."""
