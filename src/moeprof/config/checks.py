@@ -53,7 +53,7 @@ def _all2all(arm: Arm) -> Iterator[Finding]:
         return
     reason = "expert parallelism is off" if size > 1 else "data parallel size is 1"
     yield Finding(
-        "all2all-without-effect",
+        "all-to-all-without-effect",
         "warning",
         f"--all2all-backend of arm {arm.name} has no effect: {reason}",
         evidence={"arm": arm.name, "all2all_backend": " ".join(flag.values), "data_parallel_size": size},

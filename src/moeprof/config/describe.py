@@ -34,7 +34,7 @@ def _lines(config: Config, arm: Arm) -> Iterator[str]:
     server = arm.server
     yield f"arm {arm.name} of {config.source}"
     yield f"  backend      {server.backend}, markers {'on' if arm.markers else 'off'}"
-    yield f"  command      {_safe(shlex.join(server.command))}"
+    yield f"  command      {_joined(server.command)}"
     if server.model is not None:
         yield f"  model        {_safe(server.model)}"
     if server.backend == "vllm":
@@ -59,12 +59,16 @@ def _block(heading: str, lines: list[str]) -> Iterator[str]:
 
 def _flag(name: str, words: tuple[str, ...]) -> str:
     if not _SECRET_NAME.search(name) or _COUNTS.search(name):
-        return _safe(shlex.join(words))
+        return _joined(words)
     return shlex.join([words[0].partition("=")[0]]) + (f" {_HIDDEN}" if len(words) > 1 or "=" in words[0] else "")
 
 
 def _variable(name: str, value: str) -> str:
-    return _HIDDEN if _SECRET_NAME.search(name) else _safe(shlex.quote(value))
+    return _HIDDEN if _SECRET_NAME.search(name) else shlex.quote(_safe(value))
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    return shlex.join(_safe(word) for word in words)
 
 
 def _safe(text: str) -> str:

@@ -43,11 +43,11 @@ def test_a_clean_configuration_has_no_findings(tmp_path: Path) -> None:
         (
             '"--data-parallel-size", "2", ',
             '"--max-num-seqs", "64", "--enforce-eager", ',
-            "all2all-without-effect",
+            "all-to-all-without-effect",
             "warning",
         ),
-        ('"-ep", ', "", "all2all-without-effect", "warning"),
-        ('"-ep", ', '"--no-enable-expert-parallel", ', "all2all-without-effect", "warning"),
+        ('"-ep", ', "", "all-to-all-without-effect", "warning"),
+        ('"-ep", ', '"--no-enable-expert-parallel", ', "all-to-all-without-effect", "warning"),
         ('"-ep", ', '"-ep", "--profiler-config.profiler=torch", ', "profiler-config-twice", "warning"),
         ('"-ep", ', '"-ep", "--profiler-config", "{}", ', "stacks-recorded", "warning"),
         (
@@ -70,7 +70,7 @@ def test_a_trap_is_found(tmp_path: Path, old: str, new: str, slug: str, severity
     # GIVEN the clean flags, changed in one place
     assert old in CLEAN
     text = CLEAN.replace(old, new, 1)
-    if slug == "all2all-without-effect":
+    if slug == "all-to-all-without-effect":
         text = text.replace('"--max-num-seqs", "32"', '"--max-num-seqs", "64"')
     # WHEN they are checked THEN this trap is found, and no other
     assert slugs(tmp_path, text) == [(slug, severity)]

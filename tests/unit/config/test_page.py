@@ -32,7 +32,7 @@ DEFAULTS: dict[str, Mapping[str, object]] = {
     "window": asdict(Window()),
     "gates": asdict(Gates()),
     "sampler": asdict(Sampler()),
-    "workloads.NAME": {f.name: f.default for f in fields(Workload) if f.default is not MISSING},
+    "workloads.NAME": {"kind": "decode"} | {f.name: f.default for f in fields(Workload) if f.default is not MISSING},
     "store": {"path": next(f.default for f in fields(Config) if f.name == "store")},
 }
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
+import pytest
+
 from moeprof.config.places import lines_of
+
+ROOT = Path(__file__).parents[3]
+FILES = sorted(
+    [ROOT / "pyproject.toml", *ROOT.glob("crates/*/Cargo.toml"), *(ROOT / "src").rglob("*.toml"), ROOT / "Cargo.lock"]
+)
 
 TEXT = """\
 # comment [not.a.table]
@@ -65,3 +75,21 @@ def test_an_empty_text_has_no_keys() -> None:
     # WHEN there is nothing but comments THEN nothing is found, and the search ends
     assert lines_of("") == {}
     assert lines_of("# only a comment") == {}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_real_files_have_each_key_where_it_is_said_to_be(file: Path) -> None:
+    # GIVEN a file that the standard library reads
+    text = file.read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    # WHEN its lines are listed
+    found = lines_of(text)
+    # THEN each path is in the data, its last key is on the line, and every top table is there
+    assert {path[0] for path in found} == set(data)
+    for path, line in found.items():
+        values: list[object] = [data]
+        for key in path:
+            values = [item[key] for item in values if isinstance(item, dict) and key in item]
+            values = [part for item in values for part in (item if isinstance(item, list) and item else [item])]
+        assert values, path
+        assert path[-1] in text.splitlines()[line - 1]

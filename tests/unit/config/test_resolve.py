@@ -149,4 +149,4 @@ def test_a_variable_of_an_overridden_value_is_not_needed(tmp_path: Path) -> None
     config = load(tmp_path, text, {"GONE": "there"})
     assert (config.arms["base"].env["X"], config.arms["child"].env["X"]) == ("there", "own")
     message, line, _ = refusal(tmp_path, text.replace("'own'", "'${GONER}'"), {"GONE": "there"})
-    assert (message, line) == ("X in [arms.child.env] needs the variable GONER, which is not set", 13)
+    assert (message, line) == ("X in [arms.child.env] needs the variable GONER, which is not set", 14)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from moeprof.errors import ConfigError, InputNotFoundError
 
 from .files import LEAST
 
+ROOT = Path(__file__).parents[3]
 PYPROJECT = "[project]\nname = 'x'\n\n" + LEAST.replace("[", "[tool.moeprof.").replace("= [tool.moeprof.", "= [")
 
 
@@ -119,3 +123,12 @@ def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
     # GIVEN a file as some editors write it WHEN it is read THEN it loads
     (tmp_path / "moeprof.toml").write_text(LEAST, encoding="utf-8-sig")
     assert list(load_config(None, start=tmp_path).arms) == ["base"]
+
+
+def test_reading_needs_the_standard_library_only() -> None:
+    # GIVEN a fresh interpreter WHEN the configuration's modules are imported THEN nothing else comes along
+    names = ("checks", "describe", "init", "load")
+    code = f"import json, sys\nbefore = set(sys.modules)\nfrom moeprof.config import {', '.join(names)}\n"
+    code += "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert set(json.loads(done.stdout)) - set(sys.stdlib_module_names) == {"moeprof"}
