@@ -21,7 +21,7 @@ def _run(path: str, backend: TemplateName | None, force: bool, debug: bool) -> i
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     found = None if backend else look_around()
     name: TemplateName = backend or (found.template if found else "vllm")
-    file = target(Path(path))
+    file = target(path)
     write_new(file, template(name, devices=len(found.devices) if found else 0), force=force)
     reason = f"found: {found}" if found else "as asked for"
     option = "" if file.resolve().parent == Path.cwd() and file.name == "moeprof.toml" else f" --config {file}"

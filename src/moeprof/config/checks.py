@@ -27,6 +27,7 @@ def check(config: Config) -> tuple[Finding, ...]:
                 found += trap(arm)
             found += _sequences(arm, config)
             found += _capture_sizes(arm, config)
+            found += _lengths(arm, config)
     return tuple(sorted(found, key=order))
 
 
@@ -158,6 +159,26 @@ def _capture_sizes(arm: Arm, config: Config) -> Iterator[Finding]:
             "such batches are padded, or run without a graph",
             evidence={"arm": arm.name, "missing": [*missing], "tokens_per_request": tokens},
         )
+
+
+def _lengths(arm: Arm, config: Config) -> Iterator[Finding]:
+    flag = find(arm.flags, "max-model-len")
+    allowed = _number(arm, "max-model-len", 0)
+    if flag is None or not allowed:  # "8k" and "auto" are vLLM's to understand
+        return
+    window = config.window
+    for workload in config.workloads.values():
+        for what, needed in (
+            (f"workload {workload.name}", workload.input_len + workload.output_len),
+            (f"the window of workload {workload.name}", (window.input_len or workload.input_len) + window.output_len),
+        ):
+            if needed > allowed:
+                yield Finding(
+                    "requests-too-long",
+                    "warning",
+                    f"{what} sends requests of {needed} tokens, and --max-model-len of arm {arm.name} allows {allowed}",
+                    evidence={"arm": arm.name, "workload": workload.name, "tokens": needed, "max_model_len": allowed},
+                )
 
 
 def _concurrencies(config: Config) -> set[int]:

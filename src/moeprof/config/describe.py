@@ -32,11 +32,12 @@ def describe(config: Config, arm: str) -> str:
 
 def _lines(config: Config, arm: Arm) -> Iterator[str]:
     server = arm.server
+    markers = f", markers {'on' if arm.markers else 'off'}" if server.backend == "vllm" else ""
     yield f"arm {arm.name} of {config.source}"
-    yield f"  backend      {server.backend}, markers {'on' if arm.markers else 'off'}"
+    yield f"  backend      {server.backend}{markers}"
     yield f"  command      {_joined(server.command)}"
     if server.model is not None:
-        yield f"  model        {_safe(server.model)}"
+        yield f"  model        {_safe(server.model)}{f', served as {server.served_name}' if server.served_name else ''}"
     if server.backend == "vllm":
         yield f"  address      {server.host}:{server.port or 'a free port'}{server.health}"
     yield f"  limits       ready {server.ready_s:g} s, stop {server.stop_s:g} s, stall {server.stall_s:g} s"

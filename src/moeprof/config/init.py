@@ -73,16 +73,16 @@ def template(name: TemplateName, *, devices: int = 0) -> str:
     return _PARALLEL.sub(rf'\g<1>"{devices}"', text) if name == "vllm" and devices else text
 
 
-def target(path: Path) -> Path:
-    """Return the file that a path means: itself, or moeprof.toml in a folder."""
-    return path / FILE_NAME if path.is_dir() else path
+def target(path: str) -> Path:
+    """Return the file that a path means: itself, or moeprof.toml in a folder, which may be yet to be made."""
+    return Path(path) / FILE_NAME if path.endswith("/") or Path(path).is_dir() else Path(path)
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
-    """Write a file as a whole or not at all.
+    """Write a file as a whole or not at all; its folders are made.
 
     Args:
-        path: Where to; its folder must be there.
+        path: Where to.
         text: What to write.
         force: Whether a file that is there already is replaced.
 
@@ -94,20 +94,32 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
         raise _exists(path)
     final = Path(os.path.realpath(path)) if force else path
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
+    final.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         if force:
             temporary.replace(final)
         else:
-            final.hardlink_to(temporary)  # unlike a rename, it fails where a file has come up meanwhile
+            _put_new(temporary, final)
     except FileExistsError as error:
         raise _exists(path) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _put_new(temporary: Path, final: Path) -> None:
+    """Give a file its name, unless the name is taken by now."""
+    try:
+        final.hardlink_to(temporary)  # unlike a rename, it fails where the name is taken
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: take the name first
+        final.touch(exist_ok=False)
+        temporary.replace(final)
 
 
 def _exists(path: Path) -> UsageError:

@@ -60,9 +60,13 @@ def positive(value: object) -> float:
     """Take a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongValueError(f"a number above 0, not {kind(value)}")
-    if not math.isfinite(value) or value <= 0:
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise WrongValueError("a number above 0, and not one so large") from error
+    if not math.isfinite(number) or number <= 0:
         raise WrongValueError(f"a number above 0, not {value}")
-    return float(value)
+    return number
 
 
 def between(least: float, greatest: float) -> Check[float]:

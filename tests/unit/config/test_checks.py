@@ -119,6 +119,20 @@ def test_the_window_counts_as_load(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_requests_that_the_model_does_not_take_are_found(tmp_path: Path) -> None:
+    # GIVEN a limit that the workload fits and the window, whose outputs are 900 tokens, does not
+    text = CLEAN.replace('"-ep", ', '"-ep", "--max-model-len", "900", ')
+    # WHEN it is checked THEN the window is named; with a shorter one nothing is
+    (finding,) = check(load(tmp_path, text))
+    assert finding.slug == "requests-too-long"
+    assert finding.message == (
+        "the window of workload w sends requests of 901 tokens, and --max-model-len of arm base allows 900"
+    )
+    assert slugs(tmp_path, text + "[window]\noutput_len = 899\n") == []
+    # WHEN the limit is below the workload too THEN both are named
+    assert [slug for slug, _ in slugs(tmp_path, text.replace('"900"', '"1"'))] == ["requests-too-long"] * 2
+
+
 def test_two_arms_that_are_one_are_found_however_they_are_written(tmp_path: Path) -> None:
     # GIVEN a child without anything of its own, and one that writes a flag in another way
     same = CLEAN + "[arms.same]\nextends = 'base'\nflags = ['--max_num_seqs=32']\n"

@@ -11,7 +11,7 @@ from moeprof.errors import ConfigError
 
 from .files import LEAST, load
 
-TEXT = LEAST.replace(
+TEXT = LEAST.replace('hub/model"', 'hub/model"\nserved_name = "glm"').replace(
     "[arms.base]",
     """\
 [arms.base]
@@ -31,7 +31,7 @@ def test_an_arm_is_described_without_its_secrets(tmp_path: Path) -> None:
 arm base of {tmp_path}/moeprof.toml
   backend      vllm, markers on
   command      vllm
-  model        hub/model
+  model        hub/model, served as glm
   address      127.0.0.1:a free port/health
   limits       ready 600 s, stop 15 s, stall 60 s
   flags        --max-num-batched-tokens 64
@@ -61,7 +61,7 @@ def test_a_program_has_no_address_and_no_window(tmp_path: Path) -> None:
         describe(load(tmp_path, text), "a")
         == f"""\
 arm a of {tmp_path}/moeprof.toml
-  backend      command, markers on
+  backend      command
   command      bench '{{traces}}'
   limits       ready 600 s, stop 15 s, stall 60 s
   gates        none required

@@ -176,3 +176,27 @@ def test_force_writes_through_a_link(tmp_path: Path) -> None:
     write_new(tmp_path / "moeprof.toml", "new", force=True)
     assert (tmp_path / "moeprof.toml").is_symlink()
     assert (tmp_path / "real.toml").read_text() == "new"
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    # GIVEN paths in folders that are not there WHEN init writes them THEN a slash at the end means a folder
+    assert call("init", "--backend", "cpu", str(tmp_path / "a" / "x.toml"))[0] == 0
+    assert call("init", "--backend", "cpu", f"{tmp_path}/b/")[0] == 0
+    assert sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.toml")) == [
+        "a/x.toml",
+        "b/moeprof.toml",
+    ]
+
+
+def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN such a file system, which no test can mount
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    file = tmp_path / "moeprof.toml"
+    # WHEN a file is written twice THEN the first stays
+    write_new(file, "first", force=False)
+    with pytest.raises(UsageError):
+        write_new(file, "second", force=False)
+    assert [(left.name, left.read_text()) for left in tmp_path.iterdir()] == [("moeprof.toml", "first")]

@@ -264,6 +264,7 @@ def test_classes_are_those_of_the_analysis() -> None:
             "letters, digits and ._+- after the first letter or digit, 64 at most",
         ),
         ("[arms.base]", "[gates]\nrequired = 'A b'\n[arms.base]", "required in [gates] must be a list in which each is a name such as token-counts, not 'A b'", 5, None),
+        ("[arms.base]", f"[window]\nseconds = 1{'0' * 400}\n[arms.base]", "seconds in [window] must be a number above 0, and not one so large", 5, None),
         ("[arms.base]", "[store]\npath = ' '\n[arms.base]", "path in [store] must be text with something in it", 5, None),
         ("[arms.base]", "[window]\nseconds = 2026-01-01\n[arms.base]", "seconds in [window] must be a number above 0, not a date or time", 5, None),
     ],
