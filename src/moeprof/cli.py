@@ -22,6 +22,7 @@ _EPILOG = (
     "moeprof COMMAND --help says more. Exit codes: 0 done, 1 regression or failed gate, 2 error, 3 capture failed."
 )
 _COMMANDS = {
+    "init": ("moeprof.commands.init", "Write a commented moeprof.toml to start from."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two traces: structure, pairs, times, kernels."),
 }

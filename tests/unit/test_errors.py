@@ -31,6 +31,10 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
     errors.UnsupportedFormatError: (errors.UnsupportedFormatError("a report of nsys", path="x"), "format-unsupported"),
     errors.DuplicateRankError: (errors.DuplicateRankError("a and b are both rank 0", path="x"), "rank-duplicate"),
     errors.RulesError: (errors.RulesError("no class moe_gem", path="rules.toml", line=4), "rules-invalid"),
+    errors.ConfigError: (
+        errors.ConfigError("unknown key 'arm'", path="moeprof.toml", line=3, hint="did you mean 'arms'?"),
+        "config-invalid",
+    ),
     errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
 }
 

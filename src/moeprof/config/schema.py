@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 BackendName = Literal["vllm", "command"]
 ClientName = Literal["auto", "vllm", "vllm-rs", "builtin"]
+
+#: Name under which vLLM finds moeprof's markers where VLLM_PLUGINS restricts what is loaded.
+MARKER_PLUGIN = "moeprof_markers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,8 @@ class Server:
         command: Words of the command, before model and flags; for ``command`` the whole command line.
         model: What follows ``serve``; None for ``command``.
         served_name: Name that requests use; None: the model.
-        host: Loopback address to bind.
+        host: Loopback address to bind, unless `allow_remote`.
+        allow_remote: Whether another address than loopback may be bound.
         port: Port, or 0 for a free one.
         health: Path that answers 200 when ready.
         ready_s, stop_s, stall_s: Limits: until ready; from TERM to KILL; without a new token while requests run.
@@ -30,6 +35,7 @@ class Server:
     model: str | None = None
     served_name: str | None = None
     host: str = "127.0.0.1"
+    allow_remote: bool = False
     port: int = 0
     health: str = "/health"
     ready_s: float = 600.0
@@ -131,7 +137,7 @@ class Config:
     """A whole configuration.
 
     Attributes:
-        source: File it was read from.
+        source: File it was read from, absolute.
         arms: By name, in file order.
         workloads: By name, in file order; the first is the default.
     """
@@ -143,4 +149,9 @@ class Config:
     window: Window = Window()
     gates: Gates = Gates()
     sampler: Sampler = Sampler()
-    store: str = ".moeprof"
+    store: str = ".moeprof"  # absolute once loaded
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the file: its relative paths count from there."""
+        return Path(self.source).parent
