@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 TOKEN_NAME = "MOEPROF_LAUNCH"
@@ -40,11 +40,13 @@ class Family:
         leader: Process id of the first process, which is also its group's and its session's; None when it is not known.
         started: Start of the leader in clock ticks, so that a reused process id is not mistaken for it; None when it is not known.
         token: Value of ``MOEPROF_LAUNCH`` in the environment of its processes.
+        seen: Start by process id of all who were seen: once its parent is gone, a child may be known by nothing else.
     """
 
     leader: int | None
     started: int | None
     token: str
+    seen: dict[int, int] = field(default_factory=dict)
 
     def members(self) -> list[Member]:
         """Return who is alive, the leader first, then by process id; without ``/proc`` the leader's group stands for all."""
@@ -57,10 +59,13 @@ class Family:
         ours = {
             pid
             for pid, member in everyone.items()
-            if (session is not None and member.session == session) or self._holds_token(member)
+            if (session is not None and member.session == session)
+            or self.seen.get(pid) == member.started
+            or self._holds_token(member)
         }
         _add_descendants(ours, everyone)
         ours.discard(os.getpid())
+        self.seen.update({pid: everyone[pid].started for pid in ours})
         return sorted((everyone[pid] for pid in ours), key=lambda member: (member.pid != self.leader, member.pid))
 
     def _holds_token(self, member: Member) -> bool:

@@ -179,8 +179,9 @@ class ServerProcess:
             if answer.status == 200:
                 return time.monotonic() - began
             if (now := time.monotonic()) - began >= limit_s:
+                seen = "did not answer" if answer.late else answer.seen
                 error = NotReadyError(
-                    f"the server was not ready within {limit_s:g} s: {url} {answer.seen} at the end",
+                    f"the server was not ready within {limit_s:g} s: {url} {seen} at the end",
                     path=str(self.log),
                     hint="the end of the log tells what it was doing; ready_s is the limit",
                 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_FLAG = re.compile(r"--?[A-Za-z]")  # a negative number is a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,12 @@ class Flag:
 def parse(words: Sequence[str]) -> list[Flag]:
     """Return the flags of a command line's words, in order; words before the first flag are passed over.
 
-    >>> [flag.name for flag in parse(("--max_num_seqs", "8", "--profiler-config.profiler=torch"))]
-    ['--max-num-seqs', '--profiler-config']
+    >>> [flag.name for flag in parse(("--max_num_seqs", "8", "-tp", "2", "--profiler-config.profiler=torch"))]
+    ['--max-num-seqs', '-tp', '--profiler-config']
     """
     found: list[Flag] = []
     for word in words:
-        if word.startswith("--") and len(word) > 2:
+        if _FLAG.match(word):
             head, equals, value = word.partition("=")
             name, _, key = head.partition(".")
             found.append(Flag(head, name.replace("_", "-"), key, (value,) if equals else ()))
@@ -46,7 +49,7 @@ def without(words: Sequence[str], name: str) -> tuple[str, ...]:
     kept: list[str] = []
     dropping = False
     for word in words:
-        if word.startswith("--") and len(word) > 2:
+        if _FLAG.match(word):
             dropping = parse((word,))[0].name == name
         if not dropping:
             kept.append(word)
