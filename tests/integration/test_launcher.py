@@ -72,6 +72,18 @@ def says(log: Path, words: str) -> Callable[[], bool]:
     return lambda: log.exists() and words in log.read_text()
 
 
+def wait_and_raise(event: threading.Event, error: BaseException) -> None:
+    """Stand for a main flow that ends badly once it is released."""
+    assert event.wait(60)
+    raise error
+
+
+def crash(server: ServerProcess, event: threading.Event) -> None:
+    """End a server behind its launcher's back, and wait until somebody notices."""
+    os.kill(server.pid, signal.SIGSEGV)
+    assert event.wait(60)
+
+
 @pytest.fixture
 def tag() -> Iterator[str]:
     """Yield a word for command lines, and kill at the end whoever still has it."""
@@ -129,7 +141,7 @@ def test_a_port_that_nobody_serves_refuses(tmp_path: Path, port: int, tag: str) 
     # GIVEN a process that is no server WHEN it is awaited THEN the refusal is told
     with (
         start(tmp_path, sys.executable, "-c", "import time; time.sleep(3600)", tag) as server,
-        pytest.raises(NotReadyError, match="refused the connection at the end$"),
+        pytest.raises(NotReadyError, match=r"refused the connection at the end$"),
     ):
         server.wait_ready(f"http://127.0.0.1:{port}/health", 1)
 
@@ -171,7 +183,7 @@ def test_a_server_that_was_killed_is_told_so(tmp_path: Path, port: int) -> None:
     # GIVEN a server that the kernel ends WHEN it is awaited THEN the signal is named, and memory hinted at
     with (
         start(tmp_path, *fake("dies_loading", "kill")) as server,
-        pytest.raises(ServerDiedError, match="^the server was ended by SIGKILL before it was ready: ") as caught,
+        pytest.raises(ServerDiedError, match=r"^the server was ended by SIGKILL before it was ready: ") as caught,
     ):
         server.wait_ready(f"http://127.0.0.1:{port}/health", 60)
     assert "memory" in str(caught.value.hint)
@@ -224,8 +236,9 @@ def test_stop_is_safe_to_call_from_two_threads(tmp_path: Path, port: int, tag: s
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_exception_ends_the_server(tmp_path: Path, tag: str, error: type[BaseException]) -> None:
     # GIVEN a brood WHEN the block is left by an exception THEN nobody is left, and the exception goes on
-    with pytest.raises(error), start(tmp_path, *fake("brood", tag), stop_s=0.3) as server:
-        assert until(says(server.log, "leader of"))
+    server = start(tmp_path, *fake("brood", tag), stop_s=0.3)
+    assert until(says(server.log, "leader of"))
+    with pytest.raises(error), server:
         raise error
     assert (tagged(tag), lives(server.guard_pid)) == ([], False)
 
@@ -279,7 +292,7 @@ def test_a_command_is_awaited_to_its_end(tmp_path: Path, tag: str) -> None:
     with (
         start(tmp_path, sys.executable, "-c", "raise ValueError('no GPU')") as bad,
         pytest.raises(
-            ServerDiedError, match="^the server ended with exit code 1 instead of finishing: ValueError: no GPU\n"
+            ServerDiedError, match=r"^the server ended with exit code 1 instead of finishing: ValueError: no GPU\n"
         ),
     ):
         run_to_end(bad, 60)
@@ -364,20 +377,26 @@ def test_a_launcher_killed_while_it_launches_leaves_nothing(tmp_path: Path, tag:
     # THEN nobody is left, now and after what may still have been starting
     time.sleep(1.0)
     assert until(lambda: not tagged(tag))
+    assert until(lambda: not tagged(str(tmp_path / "run")))  # the guard's command line holds it
 
 
 def test_the_second_term_does_not_disturb_the_clean_up() -> None:
     # GIVEN the handler WHEN two signals come THEN the first is an exception, the second is not, and handlers are put back
     before = signal.getsignal(signal.SIGTERM)
-    cleaned = False
-    with pytest.raises(Terminated) as caught, termination_as_exception():
+    steps: list[str] = []
+
+    def work() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
+            steps.append("went on")
         finally:
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGHUP)
-            cleaned = True
-    assert (cleaned, caught.value.number, caught.value.exit_code) == (True, signal.SIGTERM, 143)
+            steps.append("cleaned up")
+
+    with pytest.raises(Terminated) as caught, termination_as_exception():
+        work()
+    assert (steps, caught.value.number, caught.value.exit_code) == (["cleaned up"], signal.SIGTERM, 143)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -421,11 +440,9 @@ def test_a_stall_is_found_told_and_ended(tmp_path: Path, port: int, tag: str, lo
                 on_trouble=trouble,
                 evidence=evidence,
                 period_s=0.05,
-            ) as dog,
+            ),
         ):
-            dog.check()
-            assert released.wait(60)
-            raise ConnectionError("the client's own error, a consequence")
+            wait_and_raise(released, ConnectionError("the client's own error, a consequence"))
     # THEN the main flow is released and gets the stall, not its consequence, with evidence at hand
     assert told == [caught.value]
     assert caught.value.message == f"the server made no progress for 1.5 s: {state}"
@@ -445,7 +462,7 @@ def test_a_server_that_dies_under_watch_died_and_did_not_stall(tmp_path: Path, p
     with start(tmp_path, *fake("stalling", str(port), "5")) as server:
         server.wait_ready(f"{address}/health", 60)
         with (
-            pytest.raises(ServerDiedError, match="^the server was ended by SIGSEGV while it was measured\n"),
+            pytest.raises(ServerDiedError, match=r"^the server was ended by SIGSEGV while it was measured\n"),
             Watchdog(
                 server,
                 lambda: VllmBackend().progress(address, 0.5),
@@ -455,20 +472,18 @@ def test_a_server_that_dies_under_watch_died_and_did_not_stall(tmp_path: Path, p
             ),
         ):
             # WHEN it crashes THEN its death is told at once
-            os.kill(server.pid, signal.SIGSEGV)
-            assert released.wait(60)
+            crash(server, released)
 
 
 def test_ctrl_c_under_watch_stays_ctrl_c(tmp_path: Path, port: int) -> None:
     # GIVEN a watched server that has died WHEN the user interrupts THEN that goes first
     released = threading.Event()
-    with start(tmp_path, *fake("dies_loading")) as server:
-        with (
-            pytest.raises(KeyboardInterrupt),
-            Watchdog(server, lambda: None, stall_s=600, on_trouble=lambda error: released.set(), period_s=0.05),
-        ):
-            assert released.wait(60)
-            raise KeyboardInterrupt
+    with (
+        start(tmp_path, *fake("dies_loading")) as server,
+        pytest.raises(KeyboardInterrupt),
+        Watchdog(server, lambda: None, stall_s=600, on_trouble=lambda error: released.set(), period_s=0.05),
+    ):
+        wait_and_raise(released, KeyboardInterrupt())
 
 
 def test_a_server_without_a_profiler_says_so(tmp_path: Path, port: int) -> None:
@@ -478,6 +493,6 @@ def test_a_server_without_a_profiler_says_so(tmp_path: Path, port: int) -> None:
         server.wait_ready(f"{address}/", 60)
         with pytest.raises(WindowFailedError, match=r"^the server answered 501 to /start_profile: "):
             VllmBackend().start_profile(address, Window())
-    with pytest.raises(WindowFailedError, match="^the server refused the connection to /stop_profile$"):
+    with pytest.raises(WindowFailedError, match=r"^the server refused the connection to /stop_profile$"):
         VllmBackend().stop_profile(address, Window())
     assert VllmBackend().progress(address, 1) is None

@@ -10,7 +10,7 @@ from moeprof.config.schema import Arm
 
 PLUGIN = "moeprof_markers"
 SWITCH = "MOEPROF_MARKERS"  # the plugin does nothing without it
-PLUGIN_PATH = Path(__file__).resolve().parents[1] / "plugin_path"
+PLUGIN_PATH = Path(__file__).resolve().parents[1] / "server_site"  # only the plugin lies there: no package of ours
 
 
 def plugin_environment(arm: Arm, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
