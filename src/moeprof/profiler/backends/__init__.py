@@ -1,0 +1,1 @@
+"""What can be launched: a vLLM server, or any command."""
