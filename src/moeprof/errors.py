@@ -125,6 +125,12 @@ class StoreLockedError(MoeprofError):
     slug = "store-locked"
 
 
+class ManifestError(MoeprofError):
+    """A manifest of a stored run that is damaged, or that cannot be written."""
+
+    slug = "manifest-invalid"
+
+
 class CaptureError(MoeprofError):
     """A capture that failed; the kinds below say how."""
 
@@ -166,3 +172,9 @@ class GateFailedError(CaptureError):
     """The block ran, and a required gate failed."""
 
     slug = "capture-gate-failed"
+
+
+class StoreWriteError(CaptureError):
+    """The store cannot be written: disk full, no permission."""
+
+    slug = "store-write-failed"

@@ -35,6 +35,13 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
         errors.ConfigError("unknown key 'arm'", path="moeprof.toml", line=3, hint="did you mean 'arms'?"),
         "config-invalid",
     ),
+    errors.StoreLockedError: (
+        errors.StoreLockedError("another moeprof writes to the store", path="lock", hint="wait for it"),
+        "store-locked",
+    ),
+    errors.ManifestError: (errors.ManifestError("the manifest is not JSON", path="manifest.json"), "manifest-invalid"),
+    errors.StoreWriteError: (errors.StoreWriteError("cannot store the run: the disk is full"), "store-write-failed"),
+    errors.GateFailedError: (errors.GateFailedError("1 gate failed: token-counts"), "capture-gate-failed"),
     errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
 }
 
@@ -74,7 +81,7 @@ def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch
     expected += [f"  at: {error.where}"] if error.where else []
     expected += [f"  try: {error.hint}"] if error.hint else []
     assert type(error) is kind
-    assert (code, out.getvalue(), err.getvalue().splitlines()) == (2, "", expected)
+    assert (code, out.getvalue(), err.getvalue().splitlines()) == (kind.exit_code, "", expected)
 
 
 @pytest.mark.parametrize(
