@@ -1,4 +1,4 @@
-"""vLLM's own load clients: found beside the server, run in a session of their own, their output kept and read.
+"""vLLM's own load clients: run in a session of their own, their output kept and read.
 
 ``vllm bench serve`` (Python) and ``vllm-rs bench serve`` (Rust) write the same JSON keys; one process per pass.
 """
@@ -8,109 +8,26 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from moeprof.config.schema import ClientName
-from moeprof.errors import ConfigError, PassFailedError
+from moeprof.errors import PassFailedError
+from moeprof.profiler.find_client import ChosenClient, Client
 from moeprof.profiler.load import Load
 from moeprof.profiler.results import PassResult, measures, problems
 
-Client = Literal["builtin", "vllm", "vllm-rs"]
 _LOOK_S = 0.1
 _END_S = 5.0
-_MODULE = "vllm.entrypoints.cli.main"
 _PER_REQUEST = ("input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "generated_texts", "errors")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TAIL_LINES = 5
 _TAIL_BYTES = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenClient:
-    """Which client makes the passes.
-
-    Attributes:
-        name: The client.
-        words: Its command up to ``bench serve``; empty for the built-in one.
-        because: Why this one, for the manifest.
-    """
-
-    name: Client
-    words: tuple[str, ...]
-    because: str
-
-
-def find_vllm_bench(command: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the command of the Python client that belongs to a server's environment; None where there is none.
-
-    Args:
-        command: The server's command.
-        env: The server's environment.
-    """
-    words = tuple(command[:-1] if command and command[-1] == "serve" else command)
-    if not words:
-        return None
-    program = shutil.which(words[0], path=env.get("PATH"))
-    if program is None:
-        return None
-    if len(words) == 1 and Path(program).name == "vllm":
-        return (program, "bench", "serve")
-    if len(words) == 3 and words[1] == "-m" and words[2].split(".")[0] == "vllm":
-        return (program, "-m", _MODULE, "bench", "serve")
-    beside = Path(program).parent / "vllm"
-    return (str(beside), "bench", "serve") if _runs(beside) else None
-
-
-def find_vllm_rs(command: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the command of the Rust client, beside the server's program or on its PATH; None where there is none.
-
-    Args:
-        command: The server's command.
-        env: The server's environment.
-    """
-    program = shutil.which(command[0], path=env.get("PATH")) if command else None
-    beside = Path(program).parent / "vllm-rs" if program else None
-    if beside is not None and _runs(beside):
-        return (str(beside), "bench", "serve")
-    found = shutil.which("vllm-rs", path=env.get("PATH"))
-    return (found, "bench", "serve") if found else None
-
-
-def choose_client(wanted: ClientName, command: Sequence[str], env: Mapping[str, str]) -> ChosenClient:
-    """Choose a client: as wanted, or with ``auto`` the Rust one, else the Python one, else the built-in one.
-
-    Args:
-        wanted: From the configuration.
-        command: The server's command.
-        env: The server's whole environment.
-
-    Raises:
-        ConfigError: The wanted client is not there.
-    """
-    if wanted == "builtin":
-        return ChosenClient("builtin", (), "passes.client asks for it")
-    rust = find_vllm_rs(command, env) if wanted in ("auto", "vllm-rs") else None
-    if rust is not None:
-        return ChosenClient("vllm-rs", rust, "passes.client asks for it" if wanted == "vllm-rs" else "vllm-rs is there")
-    python = find_vllm_bench(command, env) if wanted in ("auto", "vllm") else None
-    if python is not None:
-        because = "passes.client asks for it" if wanted == "vllm" else "vllm is there and vllm-rs is not"
-        return ChosenClient("vllm", python, because)
-    if wanted == "auto":
-        return ChosenClient("builtin", (), "neither vllm-rs nor vllm is in the server's environment")
-    raise ConfigError(
-        f"passes.client asks for {wanted} bench serve, which is not in the server's environment",
-        hint='passes.client = "auto" takes what is there',
-    )
 
 
 def command_line(
@@ -284,7 +201,3 @@ def _said(text: Path) -> str:
         return ""
     lines = [line.strip() for line in re.split(r"[\r\n]+", _ANSI.sub("", content)) if line.strip()]
     return ": " + " | ".join(line[:200] for line in lines[-_TAIL_LINES:]) if lines else ""
-
-
-def _runs(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
