@@ -35,15 +35,16 @@ class Answer:
         return self.status is not None and 200 <= self.status < 300
 
 
-def fetch(url: str, limit_s: float, *, post: bytes | None = None) -> Answer:
+def fetch(url: str, limit_s: float, *, post: bytes | None = None, kind: str | None = None) -> Answer:
     """Ask a server once.
 
     Args:
         url: Address.
         limit_s: Limit of connecting and of each read.
         post: Body to POST; None: GET.
+        kind: Its content type.
     """
-    request = urllib.request.Request(url, post)
+    request = urllib.request.Request(url, post, {} if kind is None else {"Content-Type": kind})
     try:
         with _OPENER.open(request, timeout=limit_s) as answer:
             body = answer.read(_BODY).decode("utf-8", "replace")

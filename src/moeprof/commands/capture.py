@@ -1,0 +1,77 @@
+"""``moeprof capture``: one block of an arm, from start to stored run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moeprof.commands.capturing import TraceAnalysis, dry_run, report_failures, say_to
+from moeprof.commands.group import GroupedCommand, GroupedOption
+from moeprof.commands.store_options import capture_params, configuration, store_of
+from moeprof.commands.streams import Streams, write
+from moeprof.config.load import find_arm, find_workload
+from moeprof.profiler.block import Order, capture
+from moeprof.store.lock import exclusive
+
+_HELP = """Launch an arm's server, measure it unprofiled, profile it in a window of its own, check and store the run.
+
+The block: start, wait until ready, warm up, timed passes, a probe, the profile window, stop, gates. Nothing is left running, and a
+run is stored whole or not at all. A block that fails ends with code 3 and says why.
+"""
+
+
+def _run(
+    arm: str,
+    block: int,
+    attach: str | None,
+    config: Path | None,
+    workload: str | None,
+    store: Path | None,
+    dry_run_: bool,
+    debug: bool,
+) -> int:
+    streams = click.get_current_context().find_object(Streams) or Streams(None, None)
+    loaded = configuration(config)
+    order = Order(
+        config=loaded,
+        arm=find_arm(loaded, arm),
+        workload=find_workload(loaded, workload),
+        block=block,
+        attach=None if attach is None else attach.rstrip("/"),
+    )
+    if dry_run_:
+        write(streams.stdout, dry_run([order]))
+        return 0
+    kept = store_of(store, loaded)
+    with exclusive(kept.root):
+        report_failures(kept.sweep(), streams)
+        run = capture(order, kept, TraceAnalysis(), say_to(streams))
+    write(streams.stdout, f"stored {run.name}\n  {run.path}\nnext: moeprof report {order.arm.name}\n")
+    return 0
+
+
+command = GroupedCommand(
+    "capture",
+    callback=lambda dry_run, **values: _run(dry_run_=dry_run, **values),
+    help=_HELP,
+    params=[
+        GroupedOption("--arm", required=True, metavar="NAME", heading="Configuration", help="Arm to capture."),
+        GroupedOption(
+            "--block",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="N",
+            heading="Running",
+            help="Number of the block in its plan (default: 0).",
+        ),
+        GroupedOption(
+            "--attach",
+            metavar="URL",
+            heading="Running",
+            help="Profile a server that already runs there; it is neither started nor stopped.",
+        ),
+        *capture_params(),
+    ],
+)
+command.examples = ("moeprof capture --arm mega", "moeprof capture --arm mega --dry-run")
