@@ -1,0 +1,140 @@
+"""From what a block found to its manifest: facts, fingerprint, gates."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moeprof.config.schema import Arm
+from moeprof.findings import JsonValue
+from moeprof.profiler import gates, log_facts
+from moeprof.profiler.backends.flags import parse
+from moeprof.profiler.gates import GateResult
+from moeprof.profiler.gpu_samples import GpuSampler, summary
+from moeprof.profiler.load import Load
+from moeprof.store import facts
+from moeprof.store.fingerprint import common_flags, fingerprint
+from moeprof.store.manifest import Manifest
+
+if TYPE_CHECKING:
+    from moeprof.profiler.block import Findings, Order
+
+_SAMPLES = "samples.parquet"
+
+
+def engines(arm: Arm) -> int:
+    """Return how many engines count steps: the data parallel size."""
+    return _number(arm, "--data-parallel-size", "-dp")
+
+
+def ranks(arm: Arm) -> int:
+    """Return how many ranks write a trace."""
+    return (
+        engines(arm)
+        * _number(arm, "--tensor-parallel-size", "-tp")
+        * _number(arm, "--pipeline-parallel-size", "-pp")
+    )
+
+
+def point_name(load: Load) -> str:
+    """Return the name of a measuring point: ``c128`` for a concurrency, ``r2.5`` for a rate."""
+    return f"c{load.concurrency}" if load.rate is None else f"r{load.rate:g}"
+
+
+@contextlib.contextmanager
+def sampling(order: Order, folder: Path) -> Iterator[None]:
+    """Sample the GPUs while the block runs."""
+    if not order.config.sampler.enabled:
+        yield
+        return
+    with GpuSampler(folder / _SAMPLES, period_s=order.config.sampler.period_s):
+        yield
+
+
+def arm_fingerprint(order: Order) -> str:
+    """Return the digest over what two blocks must share to be compared fairly, as it would be now."""
+    config = order.config
+    return fingerprint(
+        versions=facts.versions(_python(order)),
+        model=facts.model(order.arm.server.model),
+        hardware=facts.hardware(),
+        flags=common_flags([arm.flags for arm in config.arms.values()]),
+        workload=_plain(asdict(order.workload)),
+        passes={"timed": config.passes.timed, "warmup": config.passes.warmup, "client": config.passes.client},
+    )
+
+
+def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[Manifest, list[GateResult]]:
+    """Return the manifest of a block as far as it got, and the required gates that failed."""
+    log = log_facts.read(folder / "server.log")
+    samples = summary(folder / _SAMPLES, found.times, found.server_pids)
+    results = gates.judge(
+        order.config.gates,
+        order.arm,
+        passes=found.passes,
+        pass_times=found.times,
+        window=found.window,
+        log=log,
+        counts=found.counts,
+        samples=samples,
+        probe=found.probe,
+    )
+    built = Manifest(
+        arm=order.arm.name,
+        block=order.block,
+        started=found.started,
+        ended=ended,
+        plan=order.plan,
+        workload=_plain(asdict(order.workload)),
+        argv=found.command.argv if found.command else (),
+        env=dict(found.command.env) if found.command else {},
+        versions=facts.versions(_python(order)),
+        model=facts.model(order.arm.server.model),
+        git=facts.git(Path.cwd()),
+        hardware=facts.hardware(),
+        fingerprint=arm_fingerprint(order),
+        passes=tuple(_plain({**asdict(result), "at": list(at)}) for result, at in zip(found.passes, found.times, strict=False)),
+        window=_plain(asdict(found.window)) if found.window else {},
+        log_facts=_plain(log.to_dict()),
+        gates=tuple(_plain(asdict(result)) for result in results),
+        extra={
+            "ready_s": None if found.ready_s is None else round(found.ready_s, 1),
+            "client": None if found.client is None else {"name": found.client.name, "because": found.client.because},
+            "per_iteration": dict(found.counts) if found.counts is not None else None,
+            "attached": order.attach is not None,
+        },
+    )
+    return built, gates.outcome(results)
+
+
+def _python(order: Order) -> str | None:
+    """Return the interpreter that the server runs on, where the command names one."""
+    first = order.arm.server.command[0] if order.arm.server.command else ""
+    path = Path(first)
+    if path.name.startswith("python"):
+        return first
+    beside = path.parent / "python"
+    return str(beside) if path.parent != Path() and beside.exists() else None
+
+
+def _number(arm: Arm, *names: str) -> int:
+    for flag in parse(arm.flags):
+        if flag.name in names and flag.values and flag.values[-1].isdigit():
+            return int(flag.values[-1])
+    return 1
+
+
+def _plain(value: object) -> dict[str, JsonValue]:
+    def plain(item: object) -> JsonValue:
+        if isinstance(item, dict):
+            return {str(key): plain(inner) for key, inner in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(inner) for inner in item]
+        return item if isinstance(item, str | int | float | bool) or item is None else str(item)
+
+    made = plain(value)
+    assert isinstance(made, dict)
+    return made
