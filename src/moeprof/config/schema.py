@@ -113,7 +113,13 @@ class Window:
 class Gates:
     """Which checks a capture must pass. A gate without data fails only when it is required."""
 
-    required: tuple[str, ...] = ("no-failed-requests", "token-counts", "expected-backend", "traces-complete", "profile-apart")
+    required: tuple[str, ...] = (
+        "no-failed-requests",
+        "token-counts",
+        "expected-backend",
+        "traces-complete",
+        "profile-apart",
+    )
     clock_tolerance: float = 0.05
     allow_cotenants: bool = False
 

@@ -39,10 +39,14 @@ def exclusive(root: Path, *, command: Sequence[str] | None = None) -> Iterator[P
             if not _take(handle):
                 raise _refusal(path)
             _sign(handle, sys.argv if command is None else command)
-        yield path
-        os.ftruncate(handle, 0)
+        try:
+            yield path
+        finally:
+            os.ftruncate(handle, 0)
+            # A child caught between fork and exec still has the file open: closing alone would not free the lock.
+            fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
-        os.close(handle)  # drops the lock
+        os.close(handle)
 
 
 def _take(handle: int) -> bool:

@@ -45,9 +45,13 @@ def test_a_run_appears_when_it_is_committed(store: Store) -> None:
 
 def test_what_is_not_committed_leaves_nothing(store: Store) -> None:
     # GIVEN a run during which something is raised
-    with pytest.raises(KeyboardInterrupt), store.begin("mega", 1) as writer:
-        (writer.path / "server.log").write_text("x")
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with store.begin("mega", 1) as writer:
+            (writer.path / "server.log").write_text("x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     # THEN nothing of it is left, not even the arm's folder
     assert tree(store.root) == ["runs"]
 
@@ -226,7 +230,7 @@ def test_the_manifest_is_the_last_file_and_forced_to_the_disk(store: Store, monk
     fsync = os.fsync
 
     def record(handle: int) -> None:
-        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink().name)
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", record)
