@@ -23,6 +23,8 @@ _EPILOG = (
 )
 _COMMANDS = {
     "init": ("moeprof.commands.init", "Write a commented moeprof.toml to start from."),
+    "capture": ("moeprof.commands.capture", "Launch an arm's server, measure it, profile it, store the run."),
+    "run": ("moeprof.commands.run", "Capture the blocks of a plan, one server at a time."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two traces: structure, pairs, times, kernels."),
 }

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moeprof.commands.streams import Streams, write
 from moeprof.config.checks import check
 from moeprof.config.describe import describe
-from moeprof.profiler.block import Order, command_line
+from moeprof.profiler.block import Order, Seen, command_line
 from moeprof.store import redact
 
 
 class TraceAnalysis:
     """The analysis' part of a block; heavy imports happen when it is used."""
 
-    def counts(self, traces: Path) -> Mapping[str, int]:
-        """Return launches per iteration by ``class/phase`` (the value that all ranks share, or the most frequent) and ``iterations``."""
+    def look(self, traces: Path) -> Seen:
+        """Return what the traces hold; of ranks that disagree, the first one's counts (the gates see their iterations)."""
         import moeprof
 
         report = moeprof.report(moeprof.open_trace(traces))
-        found: dict[str, int] = {}
+        kernels: dict[str, int] = {}
         for rank in report.ranks:
             for row in rank.counts:
                 if row.per_iteration is not None:
-                    found.setdefault(f"{row.class_}/{row.phase}", row.per_iteration)
-        found["iterations"] = min((rank.iterations.total for rank in report.ranks), default=0)
-        return found
+                    kernels.setdefault(f"{row.class_}/{row.phase}", row.per_iteration)
+        iterations = {rank.rank or rank.source: rank.iterations.total for rank in report.ranks}
+        families = {rank.iterations.marker for rank in report.ranks}
+        return Seen(kernels, iterations, families.pop() if len(families) == 1 else None)
 
     def normalise(self, traces: Path, events: Path) -> None:
         """Write the normalised tables of every rank."""

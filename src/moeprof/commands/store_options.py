@@ -23,7 +23,9 @@ def capture_params() -> list[click.Parameter]:
             heading="Configuration",
             help="moeprof.toml to read (default: the nearest one above the working directory).",
         ),
-        GroupedOption("--workload", metavar="NAME", heading="Configuration", help="Workload to send (default: the first)."),
+        GroupedOption(
+            "--workload", metavar="NAME", heading="Configuration", help="Workload to send (default: the first)."
+        ),
         GroupedOption(
             "--store",
             type=click.Path(path_type=Path),

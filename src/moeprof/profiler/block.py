@@ -22,6 +22,7 @@ from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_servi
 from moeprof.profiler.backends.command import run_to_end
 from moeprof.profiler.backends.find import find_backend
 from moeprof.profiler.find_client import ChosenClient, choose_client
+from moeprof.profiler.gpu_samples import SampleSummary
 from moeprof.profiler.load import Load, find_vocabulary, loads
 from moeprof.profiler.passes import run_with
 from moeprof.profiler.ports import choose_port
@@ -42,11 +43,26 @@ _STEP_S = 1.0
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the traces hold.
+
+    Attributes:
+        kernels: Class/phase to launches per iteration.
+        iterations: Rank to its iterations, partial ones included.
+        family: Marker family that the traces were cut by; None: no marker.
+    """
+
+    kernels: Mapping[str, int]
+    iterations: Mapping[str, int]
+    family: str | None
+
+
 class Analysis(Protocol):
     """What the analysis adds to a block once its traces are there."""
 
-    def counts(self, traces: Path) -> Mapping[str, int]:
-        """Return launches per iteration by ``class/phase``, and ``iterations`` per rank's least count."""
+    def look(self, traces: Path) -> Seen:
+        """Return what the traces hold."""
         ...
 
     def normalise(self, traces: Path, events: Path) -> None:
@@ -88,8 +104,10 @@ class Findings:
     times: list[tuple[float, float]] = field(default_factory=list)
     probe: Probe | None = None
     window: WindowResult | None = None
-    counts: Mapping[str, int] | None = None
-    server_pids: frozenset[int] = frozenset()
+    seen: Seen | None = None
+    samples: SampleSummary | None = None
+    server_pids: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
 
 def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
@@ -144,7 +162,7 @@ def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, s
     else:
         _serve(order, backend, writer, found, say)
     say("reading the traces")
-    found.counts = analysis.counts(traces)
+    found.seen = analysis.look(traces)
     analysis.normalise(traces, writer.path / "events")
 
 
@@ -159,9 +177,7 @@ def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> 
 def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, say: Say) -> None:
     server = order.arm.server
     port = choose_port(server.host, server.port)
-    found.command = backend.command(
-        order.arm, port=port, traces=writer.path / "traces", window=_window(order)
-    )
+    found.command = backend.command(order.arm, port=port, traces=writer.path / "traces", window=_window(order))
     address = backend.address(order.arm, port)
     cancelled = threading.Event()
     say(f"starting arm {order.arm.name} on port {port}")
@@ -171,7 +187,7 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
         )
         say(f"ready after {found.ready_s:.0f} s")
         with (
-            evidence.sampling(order, writer.path),
+            evidence.sampling(order, writer.path, found),
             Watchdog(
                 process,
                 lambda: backend.progress(address, _ASK_S),
@@ -181,12 +197,11 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
                 period_s=_STEP_S,
             ) as watchdog,
         ):
-            found.server_pids = frozenset(member.pid for member in process.members())
+            found.server_pids |= {member.pid for member in process.members()}
             environment = {**found.command.environment(os.environ), **process.mark}
-            _drive(
-                order, backend, address, environment, writer, found, say, check=watchdog.check, cancelled=cancelled
-            )
+            _drive(order, backend, address, environment, writer, found, say, check=watchdog.check, cancelled=cancelled)
             watchdog.check()
+            found.server_pids |= {member.pid for member in process.members()}
         say("stopping the server")
 
 
@@ -222,7 +237,9 @@ def _drive(
     model = backend.served_name(order.arm)
     command = order.arm.server.command
     found.client = choose_client(passes.client, command, environment)
-    vocabulary = find_vocabulary(order.workload, order.arm.server.model) if _needs_vocabulary(order, found.client) else None
+    vocabulary = (
+        find_vocabulary(order.workload, order.arm.server.model) if _needs_vocabulary(order, found.client) else None
+    )
     points = loads(order.workload, vocabulary=vocabulary)
 
     def run(name: str, load: Load) -> PassResult:

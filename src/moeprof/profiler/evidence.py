@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 from moeprof.config.schema import Arm
 from moeprof.findings import JsonValue
-from moeprof.profiler import gates, log_facts
+from moeprof.profiler import gpu_samples
 from moeprof.profiler.backends.flags import parse
-from moeprof.profiler.gates import GateResult
-from moeprof.profiler.gpu_samples import GpuSampler, summary
+from moeprof.profiler.gates import Evidence, GateResult, judge, outcome
 from moeprof.profiler.load import Load
+from moeprof.profiler.log_facts import LogFacts, log_facts, matches
 from moeprof.store import facts
 from moeprof.store.fingerprint import common_flags, fingerprint
 from moeprof.store.manifest import Manifest
 
 if TYPE_CHECKING:
     from moeprof.profiler.block import Findings, Order
-
-_SAMPLES = "samples.parquet"
 
 
 def engines(arm: Arm) -> int:
@@ -33,9 +31,7 @@ def engines(arm: Arm) -> int:
 def ranks(arm: Arm) -> int:
     """Return how many ranks write a trace."""
     return (
-        engines(arm)
-        * _number(arm, "--tensor-parallel-size", "-tp")
-        * _number(arm, "--pipeline-parallel-size", "-pp")
+        engines(arm) * _number(arm, "--tensor-parallel-size", "-tp") * _number(arm, "--pipeline-parallel-size", "-pp")
     )
 
 
@@ -45,13 +41,20 @@ def point_name(load: Load) -> str:
 
 
 @contextlib.contextmanager
-def sampling(order: Order, folder: Path) -> Iterator[None]:
-    """Sample the GPUs while the block runs."""
+def sampling(order: Order, folder: Path, found: Findings) -> Iterator[None]:
+    """Sample the GPUs while the block runs; afterwards `found` holds the summary and the folder the samples."""
     if not order.config.sampler.enabled:
         yield
         return
-    with GpuSampler(folder / _SAMPLES, period_s=order.config.sampler.period_s):
-        yield
+    sampler = gpu_samples.Sampler(order.config.sampler.period_s)
+    try:
+        with sampler:
+            yield
+    finally:
+        if sampler.samples:
+            _, note = gpu_samples.write(sampler.samples, folder)
+            found.notes += [note] if note else []
+        found.samples = gpu_samples.summary(sampler.samples, found.times, found.server_pids, reason=sampler.reason)
 
 
 def arm_fingerprint(order: Order) -> str:
@@ -69,18 +72,26 @@ def arm_fingerprint(order: Order) -> str:
 
 def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[Manifest, list[GateResult]]:
     """Return the manifest of a block as far as it got, and the required gates that failed."""
-    log = log_facts.read(folder / "server.log")
-    samples = summary(folder / _SAMPLES, found.times, found.server_pids)
-    results = gates.judge(
+    log, matched = _log(folder / "server.log", order.arm)
+    seen = found.seen
+    results = judge(
+        Evidence(
+            workload=order.workload,
+            expect=order.arm.expect,
+            passes=found.passes,
+            pass_times=found.times,
+            window=found.window,
+            log=log,
+            log_matches=matched,
+            iterations=seen.iterations if seen else None,
+            ranks=ranks(order.arm),
+            markers=order.arm.markers,
+            marker_family=seen.family if seen else None,
+            kernels=seen.kernels if seen else None,
+            logprobs=found.probe.logprobs or None if found.probe else None,
+            samples=found.samples,
+        ),
         order.config.gates,
-        order.arm,
-        passes=found.passes,
-        pass_times=found.times,
-        window=found.window,
-        log=log,
-        counts=found.counts,
-        samples=samples,
-        probe=found.probe,
     )
     built = Manifest(
         arm=order.arm.name,
@@ -96,18 +107,31 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         git=facts.git(Path.cwd()),
         hardware=facts.hardware(),
         fingerprint=arm_fingerprint(order),
-        passes=tuple(_plain({**asdict(result), "at": list(at)}) for result, at in zip(found.passes, found.times, strict=False)),
+        passes=tuple(
+            _plain({**asdict(result), "at": list(at)}) for result, at in zip(found.passes, found.times, strict=False)
+        ),
         window=_plain(asdict(found.window)) if found.window else {},
-        log_facts=_plain(log.to_dict()),
-        gates=tuple(_plain(asdict(result)) for result in results),
+        log_facts=log.to_dict() if log else {},
+        gates=tuple(result.to_dict() for result in results),
         extra={
             "ready_s": None if found.ready_s is None else round(found.ready_s, 1),
             "client": None if found.client is None else {"name": found.client.name, "because": found.client.because},
-            "per_iteration": dict(found.counts) if found.counts is not None else None,
+            "per_iteration": dict(seen.kernels) if seen else None,
+            "gpu_samples": found.samples.to_dict() if found.samples else None,
             "attached": order.attach is not None,
+            "notes": list(found.notes),
         },
     )
-    return built, gates.outcome(results)
+    return built, outcome(results)
+
+
+def _log(path: Path, arm: Arm) -> tuple[LogFacts | None, dict[str, bool] | None]:
+    """Return what the server's log says, and which of the arm's patterns it holds; None where there is no log."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None, None
+    return log_facts(text), matches(text, arm.expect.log)
 
 
 def _python(order: Order) -> str | None:

@@ -82,7 +82,7 @@ class Evidence:
     """
 
     workload: Workload
-    expect: Expect = Expect()
+    expect: Expect = field(default_factory=Expect)
     passes: Sequence[PassLike] = ()
     pass_times: Sequence[tuple[float, float]] = ()
     window: WindowLike | None = None

@@ -39,7 +39,9 @@ def blocks(plan: PlanName, base: str, candidate: str) -> tuple[Block, ...]:
     return tuple(Block(number, arms[letter]) for number, letter in enumerate(plan))
 
 
-def missing(planned: Sequence[Block], plan: PlanName, done: Iterable[Manifest], fingerprint_of: dict[str, str]) -> list[Block]:
+def missing(
+    planned: Sequence[Block], plan: PlanName, done: Iterable[Manifest], fingerprint_of: dict[str, str]
+) -> list[Block]:
     """Return the blocks that no complete run stands for yet.
 
     A stored run stands for a block if its plan, number and arm are the block's and its fingerprint is what the arm would have now:

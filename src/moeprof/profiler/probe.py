@@ -40,7 +40,14 @@ def probe(address: str, model: str, load: Load, limit_s: float) -> Probe:
         limit_s: Limit of the answer.
     """
     prompt: object = load.prompt(0)[: min(load.input_len, 16)] if load.vocabulary else "moeprof"
-    body = {"model": model, "prompt": prompt, "max_tokens": _TOKENS, "temperature": 0, "logprobs": 1, "ignore_eos": True}
+    body = {
+        "model": model,
+        "prompt": prompt,
+        "max_tokens": _TOKENS,
+        "temperature": 0,
+        "logprobs": 1,
+        "ignore_eos": True,
+    }
     answer = fetch(f"{address}/v1/completions", limit_s, post=json.dumps(body).encode(), kind="application/json")
     if not answer.ok:
         return Probe((), answer.seen)
