@@ -32,6 +32,11 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
     errors.DuplicateRankError: (errors.DuplicateRankError("a and b are both rank 0", path="x"), "rank-duplicate"),
     errors.RulesError: (errors.RulesError("no class moe_gem", path="rules.toml", line=4), "rules-invalid"),
     errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
+    errors.PassFailedError: (errors.PassFailedError("all 8 requests failed: HTTP 500", path="x.json"), "pass-failed"),
+    errors.WindowFailedError: (
+        errors.WindowFailedError("no trace appeared", path="traces", hint="wait"),
+        "window-failed",
+    ),
 }
 
 
@@ -70,7 +75,7 @@ def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch
     expected += [f"  at: {error.where}"] if error.where else []
     expected += [f"  try: {error.hint}"] if error.hint else []
     assert type(error) is kind
-    assert (code, out.getvalue(), err.getvalue().splitlines()) == (2, "", expected)
+    assert (code, out.getvalue(), err.getvalue().splitlines()) == (kind.exit_code, "", expected)
 
 
 @pytest.mark.parametrize(
