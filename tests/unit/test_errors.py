@@ -43,6 +43,11 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
     errors.StoreWriteError: (errors.StoreWriteError("cannot store the run: the disk is full"), "store-write-failed"),
     errors.GateFailedError: (errors.GateFailedError("1 gate failed: token-counts"), "capture-gate-failed"),
     errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
+    errors.PassFailedError: (errors.PassFailedError("all 8 requests failed: HTTP 500", path="x.json"), "pass-failed"),
+    errors.WindowFailedError: (
+        errors.WindowFailedError("no trace appeared", path="traces", hint="wait"),
+        "window-failed",
+    ),
 }
 
 
@@ -86,6 +91,7 @@ def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch
         "",
         expected,
     )
+    assert (code, out.getvalue(), err.getvalue().splitlines()) == (kind.exit_code, "", expected)
 
 
 @pytest.mark.parametrize(

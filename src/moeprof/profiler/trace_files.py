@@ -57,7 +57,10 @@ def is_complete(path: Path) -> bool:
                 tail = (tail + block)[-_TAIL:]
     except (OSError, EOFError, zlib.error):  # BadGzipFile is an OSError
         return False
-    return _END in tail and tail.rstrip().endswith(b"}")
+    _, found, after = tail.rpartition(_END)
+    return (
+        bool(found) and b"]" in after and after.rstrip().endswith(b"}")
+    )  # the list of events is closed, then the object
 
 
 def await_traces(

@@ -144,12 +144,12 @@ def _until_all_run(server: Server, requests: LongRequests, wanted: int, limit_s:
     seen: Progress | None = None
     while True:
         server.check()
-        if requests.failure is not None:
-            raise WindowFailedError(f"requests for the profile window failed: {requests.failure}")
         seen = server.progress() or seen
         if seen is not None and seen.running is not None and seen.running >= wanted and not seen.waiting:
             return round(seen.running)
         if requests.ended:
+            if requests.failure is not None:
+                raise WindowFailedError(f"requests for the profile window failed: {requests.failure}")
             raise WindowFailedError(
                 f"a request ended before all {wanted} ran, so the profile window could not be opened{_state(seen)}",
                 hint="raise window.output_len, or lower window.concurrency to what the server runs at a time",
