@@ -32,6 +32,13 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
     errors.DuplicateRankError: (errors.DuplicateRankError("a and b are both rank 0", path="x"), "rank-duplicate"),
     errors.RulesError: (errors.RulesError("no class moe_gem", path="rules.toml", line=4), "rules-invalid"),
     errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
+    errors.CaptureError: (errors.CaptureError("the command did not end within 9 s", path="x"), "capture-failed"),
+    errors.ServerDiedError: (
+        errors.ServerDiedError("the server ended with exit code 1 before it was ready", path="x", hint="read x"),
+        "server-died",
+    ),
+    errors.NotReadyError: (errors.NotReadyError("the server was not ready within 9 s", path="x"), "server-not-ready"),
+    errors.StalledError: (errors.StalledError("the server made no progress for 9 s", path="x"), "server-stalled"),
 }
 
 
@@ -70,7 +77,11 @@ def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch
     expected += [f"  at: {error.where}"] if error.where else []
     expected += [f"  try: {error.hint}"] if error.hint else []
     assert type(error) is kind
-    assert (code, out.getvalue(), err.getvalue().splitlines()) == (2, "", expected)
+    assert (code, out.getvalue(), err.getvalue().splitlines()) == (
+        3 if issubclass(kind, errors.CaptureError) else 2,
+        "",
+        expected,
+    )
 
 
 @pytest.mark.parametrize(
