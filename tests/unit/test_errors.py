@@ -48,6 +48,13 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
         errors.WindowFailedError("no trace appeared", path="traces", hint="wait"),
         "window-failed",
     ),
+    errors.CaptureError: (errors.CaptureError("the command did not end within 9 s", path="x"), "capture-failed"),
+    errors.ServerDiedError: (
+        errors.ServerDiedError("the server ended with exit code 1 before it was ready", path="x", hint="read x"),
+        "server-died",
+    ),
+    errors.NotReadyError: (errors.NotReadyError("the server was not ready within 9 s", path="x"), "server-not-ready"),
+    errors.StalledError: (errors.StalledError("the server made no progress for 9 s", path="x"), "server-stalled"),
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from moeprof.profiler.family import Member
 
-_DUMP_S = 20.0
+_DUMP_S = 10.0
+_ALL_S = 45.0  # the server stands still anyway, but somebody waits for the answer
 _MEMBERS = 64
 _THREADS = 32
 
@@ -26,9 +28,11 @@ def dump(members: list[Member]) -> str:
         members: Whom to look at.
     """
     py_spy = find_py_spy()
+    deadline = time.monotonic() + _ALL_S
     parts = []
     for member in members[:_MEMBERS]:
-        stacks = _with_py_spy(py_spy, member.pid) if py_spy and _runs_python(member.pid) else None
+        wanted = py_spy is not None and time.monotonic() < deadline and _runs_python(member.pid)
+        stacks = _with_py_spy(py_spy, member.pid) if py_spy is not None and wanted else None
         parts.append(f"== process {member.pid} {member.name}\n{stacks or _from_kernel(member.pid)}")
     if len(members) > _MEMBERS:
         parts.append(f"== {len(members) - _MEMBERS} more processes, not looked at")
