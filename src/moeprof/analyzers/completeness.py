@@ -11,7 +11,14 @@ TRANSIENT_FACTOR = 1.25
 _TRANSIENT_NEEDS = 3
 
 
-def mark(iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame, *, cpu_only: bool) -> pl.DataFrame:
+def mark(
+    iterations: pl.DataFrame,
+    launches: pl.DataFrame,
+    calls: pl.DataFrame,
+    *,
+    cpu_only: bool,
+    last_is_whole: bool = False,
+) -> pl.DataFrame:
     """Add ``partial``, ``partial_reason``, ``transient`` and ``counted``.
 
     Evidence of cutting: a marker that was never closed; kernel launches (graph launches too) that left no kernel; for the
@@ -24,12 +31,13 @@ def mark(iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame, 
         calls: host launch calls with ``iteration``, ``start_ns``, ``device_rows``, ``kernel_rows``, ``is_kernel_launch``,
             ``is_graph``; empty on a CPU-only trace.
         cpu_only: Operators stand for launches.
+        last_is_whole: The markers prove that the last iteration ran to its end, so fewer launches are no sign of cutting.
     """
     if iterations.is_empty():
         empty = {"partial": pl.Boolean, "partial_reason": pl.String, "transient": pl.Boolean, "counted": pl.Boolean}
         return iterations.with_columns(*(pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items()))
     marked = _with_reasons(iterations, calls)
-    marked = _last_falls_short(marked, launches, calls, cpu_only=cpu_only)
+    marked = _last_falls_short(marked, launches, calls, cpu_only=cpu_only, whole=last_is_whole)
     marked = marked.with_columns(pl.col("partial_reason").is_not_null().alias("partial"))
     marked = _with_transient(marked, launches)
     kind = counts_over(marked)
@@ -79,7 +87,7 @@ def _with_reasons(iterations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame
 
 
 def _last_falls_short(
-    iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame, *, cpu_only: bool
+    iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame, *, cpu_only: bool, whole: bool
 ) -> pl.DataFrame:
     last = iterations.row(len(iterations) - 1, named=True)
     if last["partial_reason"] is not None:
@@ -91,11 +99,11 @@ def _last_falls_short(
     ).select("iteration")
     if peers.is_empty():
         return iterations
-    if cpu_only:
-        reason = _short("launches", _per_iteration(launches), peers, last["iteration"])
-    else:
-        made = calls.filter(pl.col("device_rows") > 0)
-        reason = _short("launch calls", _per_iteration(made), peers, last["iteration"])
+    reason = None
+    if not whole:
+        what, rows = ("launches", launches) if cpu_only else ("launch calls", calls.filter(pl.col("device_rows") > 0))
+        reason = _short(what, _per_iteration(rows), peers, last["iteration"])
+    if not cpu_only:
         reason = reason or _short_replay(calls, peers, last["iteration"])
     if reason is None:
         return iterations

@@ -6,7 +6,15 @@ import polars as pl
 
 from moeprof.analyzers import completeness, operators
 from moeprof.analyzers.classify import Classifier
-from moeprof.analyzers.markers import FOUND, Family, FoundMarkers, MarkerChoice, find_markers, marker_rules
+from moeprof.analyzers.markers import (
+    FOUND,
+    Family,
+    FoundMarkers,
+    MarkerChoice,
+    find_markers,
+    last_is_whole,
+    marker_rules,
+)
 from moeprof.analyzers.phases import with_phases
 from moeprof.analyzers.refine import refine
 from moeprof.analyzers.tables import ATTRIBUTED, CLASS, ITERATIONS, Attribution
@@ -38,7 +46,9 @@ def attribute(rank: RankTrace, *, classifier: Classifier, choice: MarkerChoice |
     tracks = _owned_tracks(found, rank)
     launches = _with_iteration(launches, iterations, tracks)
     calls = _with_iteration(rank.launches.with_columns(pl.col("start_ns").alias("launch_start_ns")), iterations, tracks)
-    iterations = completeness.mark(iterations, launches, calls, cpu_only=cpu_only)
+    iterations = completeness.mark(
+        iterations, launches, calls, cpu_only=cpu_only, last_is_whole=last_is_whole(found, rank)
+    )
     launches = refine(with_phases(launches, iterations, rank, found.family))
     if found.family is not None:
         findings += _elsewhere(launches, tracks, rank)

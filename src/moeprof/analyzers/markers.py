@@ -147,6 +147,27 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
     return FoundMarkers(None, pl.DataFrame(schema=FOUND), tuple(findings))  # type: ignore[arg-type]
 
 
+def last_is_whole(found: FoundMarkers, rank: RankTrace) -> bool:
+    """Tell whether our own markers prove that the last iteration ran to its end.
+
+    Its last phase (sampling; the forward of a dummy batch) must end before it does: a profiler that stops inside a step
+    ends all open ranges at one instant.
+    """
+    if found.family is None or found.family.name != "moeprof" or found.markers.is_empty():
+        return False
+    last = found.markers.row(len(found.markers) - 1, named=True)
+    if last["end_ns"] is None:
+        return False
+    closing = "moeprof.target" if last["kind"] == "idle" else "moeprof.sample"
+    inside = rank.markers.filter(
+        pl.col("name").cast(pl.String) == closing,
+        pl.col("track") == last["track"],
+        pl.col("start_ns") >= last["start_ns"],
+        pl.col("end_ns") < last["end_ns"],
+    )
+    return not inside.is_empty()
+
+
 def _matching(candidates: pl.DataFrame, family: Family, *, search: bool = False) -> pl.DataFrame:
     """Return `FOUND` for the annotations of a family (a user's pattern is searched, ours match in full)."""
     rows = []
