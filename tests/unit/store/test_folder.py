@@ -194,7 +194,7 @@ def test_a_writer_that_is_killed(store: Store) -> None:
         writer.kill()
         writer.wait()
     assert (store.runs(), len(store.sweep()), store.leftovers()) == ([], 1, [])
-    assert store.runs() == [stored(store)]
+    assert [stored(store)] == store.runs()
 
 
 def test_a_long_block_is_no_leftover(store: Store) -> None:
