@@ -27,6 +27,8 @@ _COMMANDS = {
     "run": ("moeprof.commands.run", "Capture the blocks of a plan, one server at a time."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two traces: structure, pairs, times, kernels."),
+    "doctor": ("moeprof.commands.doctor", "Say what works on this machine, and what to do about the rest."),
+    "runs": ("moeprof.commands.runs", "List, show and remove stored runs."),
 }
 _PIPE_WIDTH = 100
 _COMPLETION = "_MOEPROF_COMPLETE"

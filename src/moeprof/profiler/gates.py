@@ -182,8 +182,8 @@ def expected_backend(
     expect: Expect, log: LogFacts | None, log_matches: Mapping[str, bool] | None, kernels: Mapping[str, int] | None
 ) -> _Verdict:
     """Judge what the arm claims by the log and, where counts are given, by the kernels: both must agree."""
-    wanted = {"moe_backend": expect.moe_backend, "all2all": expect.all2all, "model_runner": expect.model_runner}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+    claims = {"moe_backend": expect.moe_backend, "all2all": expect.all2all, "model_runner": expect.model_runner}
+    wanted = {name: value for name, value in claims.items() if value is not None}
     if not wanted and not expect.log and not expect.kernels:
         return "no-data", "the arm names nothing to prove", {}
     if (wanted and log is None) or (expect.log and log_matches is None) or (expect.kernels and kernels is None):
@@ -191,8 +191,8 @@ def expected_backend(
     wrong: list[JsonValue] = []
     silent: list[JsonValue] = []
     for name, value in wanted.items():
-        seen = getattr(log, name)
-        if seen is None:
+        seen: object = getattr(log, name)
+        if not isinstance(seen, str):
             silent.append(name)
         elif _same(seen) != _same(value):
             wrong.append(f"{name} is {seen}, not {value}")

@@ -172,8 +172,8 @@ def write(samples: Sequence[GpuSample], folder: Path) -> tuple[Path, str | None]
         The file, and a note where it is not Parquet.
     """
     try:
-        import pyarrow
-        from pyarrow import parquet
+        import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        from pyarrow import parquet  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         path = folder / "samples.csv"
         _replace(path, lambda temporary: _write_csv(samples, temporary))

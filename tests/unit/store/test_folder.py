@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,6 +174,27 @@ def test_leftovers_of_dead_writers_are_swept(store: Store) -> None:
     assert store.sweep() == sorted([folders["dead"], folders["old"]])
     assert sorted(path.name for path in arm.iterdir()) == [folders["alive"].name, NAME]
     assert store.sweep() == []
+
+
+WRITE = (
+    "import sys\nfrom pathlib import Path\nfrom moeprof.store.folder import Store\n"
+    "with Store(Path(sys.argv[1])).begin('mega', 1) as writer:\n"
+    "    (writer.path / 'traces' / 'rank0.json').write_text('{')\n    print('begun', flush=True)\n    sys.stdin.read()\n"
+)
+
+
+def test_a_writer_that_is_killed(store: Store) -> None:
+    # GIVEN another process that writes a run
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE, str(store.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "begun\n"
+        assert store.leftovers() == []
+        # WHEN it is killed THEN there is no run, its folder is swept, and the next run is stored
+        writer.kill()
+        writer.wait()
+    assert (store.runs(), len(store.sweep()), store.leftovers()) == ([], 1, [])
+    assert [stored(store)] == store.runs()
 
 
 def test_a_long_block_is_no_leftover(store: Store) -> None:

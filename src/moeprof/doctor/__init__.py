@@ -1,0 +1,1 @@
+"""What works on this machine, and the cure for what does not. Nothing heavy is imported to find out."""
