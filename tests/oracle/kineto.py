@@ -203,9 +203,13 @@ class _Reader:
                     return
 
     def _resume(self, byte: int, *, bare: bool) -> bool:
-        """Go to the next event or to the end of the array, whichever comes first."""
+        """Go to the next event or to the end of the array, whichever comes first.
+
+        The event that holds the fault begins at or before `byte` (a time beyond int64 is placed at the event's own brace), so
+        the next one begins behind it.
+        """
         starts = _EVENT_START.finditer(self.data, max(self.data.rfind(b",", 0, byte), 0))
-        fit = (match.start(1) for match in starts if match.start(1) >= byte and match.start() != byte)
+        fit = (match.start(1) for match in starts if match.start(1) > byte and match.start() != byte)
         places = [place for place in (next(fit, -1),) if place >= 0]
         end = re.compile(rb"\}[ \t\r\n]*,?[ \t\r\n]*(\])[ \t\r\n]*" + (rb"\Z" if bare else rb"(?:[,}]|\Z)"))
         places += [match.start(1) for match in (end.search(self.data, byte),) if match]

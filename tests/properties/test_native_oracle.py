@@ -382,3 +382,15 @@ def test_real_files(path: Path) -> None:
     if path.stat().st_size < MEDIUM:  # the plain reader takes minutes for the others
         assert_same(path, recover=True)
         assert_same(path, skip_categories=("python_function", "cpu_op", "kernel"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"traceEvents":[{"ph":"X","ts":1},{"ph":"X","ts":1e99},{"ph":"X","ts":3}]}',
+        b'[{"ph":"X","ts":1e99}',
+        b'[{"ph":1} {"ph":2},{"ph":3}]',
+    ],
+)
+def test_recovery_gets_past_an_event_that_is_wrong_at_its_first_byte(text: bytes) -> None:
+    assert_same_bytes(text)
