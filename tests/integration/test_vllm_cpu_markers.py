@@ -190,8 +190,8 @@ def test_a_window_of_decodes_and_one_with_an_idle_rank(server: Server) -> None:
         numbers.add(tuple(sorted(steps)))
     assert len(numbers) == 1
     # AND vLLM's own markers give the same counts and pairs
-    ours: list[Any] = moeprof.report(first).to_dict()["ranks"]
-    theirs: list[Any] = moeprof.report(first, marker_family="vllm").to_dict()["ranks"]
+    ours: Any = moeprof.report(first).to_dict()["ranks"]
+    theirs: Any = moeprof.report(first, marker_family="vllm").to_dict()["ranks"]
     for a, b in zip(ours, theirs, strict=True):
         assert (a["iterations"]["marker"], b["iterations"]["marker"]) == ("moeprof", "vllm")
         assert (a["iterations"]["decode"], a["iterations"]["partial"]) == (ITERATIONS, 0)
@@ -209,6 +209,6 @@ def test_a_window_of_decodes_and_one_with_an_idle_rank(server: Server) -> None:
     for file in set(folder.iterdir()) - seen:
         if file.name.endswith(".json.gz"):
             file.rename(idle / file.name)
-    ranks: list[Any] = moeprof.report(idle).to_dict()["ranks"]
+    ranks: Any = moeprof.report(idle).to_dict()["ranks"]
     idles = sorted((rank["iterations"]["idle"] > 0, rank["iterations"]["decode"]) for rank in ranks)
     assert idles == [(False, ITERATIONS), (True, 0)]
