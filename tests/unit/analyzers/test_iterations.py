@@ -217,6 +217,16 @@ def test_one_anchor_is_no_iteration() -> None:
     assert attributed(launched(1, "_rejection_kernel", correlation=1)).family is None
 
 
+@pytest.mark.parametrize(("replays", "family", "iterations"), [(3, "anchor", 3), (1, None, 0)])
+def test_anchors_count_by_their_launch_call(replays: int, family: str | None, iterations: int) -> None:
+    # GIVEN replays of a graph that holds the anchor kernel four times
+    anchors = ["_rejection_kernel"] * 4
+    events = [row for n in range(replays) for row in launched(100 * n, *anchors, correlation=n + 1)]
+    # WHEN attributed THEN each replay is one iteration, and a single one is none
+    found = attributed(events)
+    assert (found.family, found.iterations.height) == (family, iterations)
+
+
 def test_markers_of_the_thread_with_most_of_them_are_used() -> None:
     events = [marker(DECODE, 0, 10), marker(DECODE, 20, 10), marker(DECODE, 5, 10, tid=99)]
     found = attributed(events)
