@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
@@ -16,7 +17,16 @@ from moeprof.analyzers.differences import (
     time_rows,
 )
 from moeprof.analyzers.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
-from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, PairChange, Report, StructureRow, Verdict
+from moeprof.analyzers.results import (
+    Diff,
+    DiffSubject,
+    KernelRow,
+    PairChange,
+    RankReport,
+    Report,
+    StructureRow,
+    Verdict,
+)
 from moeprof.analyzers.sentences import Material, summarise
 from moeprof.analyzers.sides import Side, view
 from moeprof.traces.trace import Trace
@@ -74,6 +84,8 @@ def compare(base: Report, candidate: Report) -> Diff:
     pairs = pair_figures(before, after)
     backends = backend_changes(before, after)
     verdict, why = _verdict(before, after, structure, kernels, pairs.values())
+    if _contents(before) == _contents(after):  # also where both hold nothing: a copy has not changed
+        verdict, why = "unchanged", None
     times = time_rows(before, after, comparable=why is None)
     findings = [*disagreements(before, after, why), *backend_findings(backends)]
     if why is None and _equal_kernels(kernels, before) and base.subject != candidate.subject:
@@ -95,6 +107,11 @@ def compare(base: Report, candidate: Report) -> Diff:
         verdict=verdict,
         findings=in_order(findings),
     )
+
+
+def _contents(side: Side) -> tuple[str | None, tuple[RankReport, ...]]:
+    """Return all that a report says of its ranks, but for what comes from the names of files."""
+    return side.counts_over, tuple(replace(rank, rank=None, source="") for rank in side.report.ranks)
 
 
 def _subject(report: Report) -> DiffSubject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from moeprof.analyzers.commonest import commonest_kind
 from moeprof.analyzers.tables import KINDS
 
 #: The first iteration is a start transient where its wall time or kernel sum is more than this many times the others' median.
@@ -55,8 +56,7 @@ def counts_over(iterations: pl.DataFrame) -> str | None:
     kinds = complete["kind"].drop_nulls().cast(pl.String).to_list()
     if "decode" in kinds:
         return "decode"
-    others = [kind for kind in KINDS if kind != "idle" and kind in kinds]
-    return max(others, key=kinds.count, default=None)
+    return commonest_kind(kind for kind in kinds if kind != "idle")
 
 
 def _with_reasons(iterations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:

@@ -33,6 +33,8 @@ def disagreements(base: Side, candidate: Side, why: str | None) -> Iterable[Find
         yield Finding("not-comparable", "warning", f"not comparable: {why}", None, evidence)
     elif not base.ranks:
         message = "no counted iterations on either side: totals of the whole windows were compared"
+        if not window_totals(base.report):
+            message = "no launches on either side: both windows hold the same"
         yield Finding("no-iterations", "warning", message, None, evidence)
     elif _numbers(base) != _numbers(candidate):
         message = (

@@ -115,11 +115,16 @@ def _with_collective_class(rows: pl.DataFrame, rank: RankTrace, classifier: Clas
 
 
 def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
-    """Mark iterations by a kernel that runs once in each, where nothing else marks them; None unless it runs twice."""
+    """Mark iterations by the launch calls of a kernel that each has once, where nothing else marks them; None below two."""
     names = launches["name"].unique().to_list()
     for pattern in marker_rules().anchors:
         matching = [name for name in names if pattern.search(name)]
-        rows = launches.filter(pl.col("name").is_in(matching), pl.col("launch_start_ns").is_not_null())
+        # A graph may hold the anchor several times; its replay is one launch.
+        rows = (
+            launches.filter(pl.col("name").is_in(matching), pl.col("launch_start_ns").is_not_null())
+            .sort("launch_start_ns", "track", "name")
+            .unique(["track", "launch_start_ns"], keep="first", maintain_order=True)
+        )
         if matching and len(rows) > 1:
             markers = rows.select(
                 pl.col("name").alias("label"),

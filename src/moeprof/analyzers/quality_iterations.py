@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from moeprof.analyzers.commonest import commonest, commonest_of
 from moeprof.analyzers.quality_text import FIRST, duration, percent, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
@@ -22,7 +23,7 @@ def iterations_that_deviate(rank_trace: RankTrace, attribution: Attribution) -> 
     figures = _figures(rank_trace, attribution)
     if figures.is_empty():
         return
-    usual = {column: _commonest(figures[column]) for column in ("kernels", "graph_kernels", "calls")}
+    usual = {column: commonest_of(figures[column].to_list()) or 0 for column in ("kernels", "graph_kernels", "calls")}
     deviating = figures.filter(pl.col("kernels") != usual["kernels"])
     if deviating.is_empty():
         return
@@ -58,13 +59,7 @@ def graph_replays_that_differ(rank_trace: RankTrace, attribution: Attribution) -
         .with_columns(pl.col("kernel_rows").cast(pl.Int64))
     )
     place = ["label", "replays", "position"]
-    usual = (
-        replays.group_by(*place, "kernel_rows")
-        .agg(pl.len().alias("times"), pl.col("iteration").min().alias("first"))
-        .sort(*place, "times", "first", descending=[False, False, False, True, False])
-        .group_by(place, maintain_order=True)
-        .agg(pl.col("kernel_rows").first().alias("usual"))
-    )
+    usual = commonest(replays.rename({"kernel_rows": "value"}), place, None).select(*place, usual="commonest")
     differing = replays.join(usual, on=place).filter(pl.col("kernel_rows") != pl.col("usual"))
     if differing.is_empty():
         return
@@ -174,14 +169,8 @@ def _differing_names(attribution: Attribution, figures: pl.DataFrame, usual: int
         .join(counts, on=["iteration", "name"], how="left")
         .with_columns(pl.col("count").fill_null(0))
     )
-    typical = (
-        grid.filter("is_usual")
-        .group_by("name", "count")
-        .agg(pl.len().alias("times"), pl.col("iteration").min().alias("first"))
-        .sort("name", "times", "first", descending=[False, True, False])
-        .group_by("name", maintain_order=True)
-        .agg(pl.col("count").first().alias("typical"))
-    )
+    like = grid.filter("is_usual").rename({"count": "value"})
+    typical = commonest(like, ["name"], None).select("name", typical="commonest")
     return (
         grid.filter(~pl.col("is_usual"))
         .join(typical, on="name")
@@ -229,12 +218,6 @@ def _sentence(case: dict[str, JsonValue]) -> str:
         f"iteration {case['iteration']} has {case['kernels']} {noun} instead of {case['usual_kernels']}"
         f" ({'; '.join([*parts, str(case['reason'])])})"
     )
-
-
-def _commonest(values: pl.Series) -> int:
-    """Return the most frequent value; of several, the one that comes first."""
-    seen = values.to_frame("value").group_by("value", maintain_order=True).len()
-    return int(seen.sort("len", descending=True, maintain_order=True)["value"][0])
 
 
 def _iterations_hit(events: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:

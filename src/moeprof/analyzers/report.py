@@ -67,6 +67,7 @@ def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
         rank=rank.key,
         source=rank.source,
         device=_device(rank),
+        launch_unit="operator" if attribution.cpu_only else "kernel",
         iterations=counts.iteration_counts(attribution),
         counts_over=attribution.counts_over,
         counts=counts.class_counts(attribution),
@@ -92,12 +93,11 @@ def _coverage(rank: RankTrace, attribution: Attribution) -> Coverage:
     units = launches if attribution.cpu_only else kernels
     other = units.filter(pl.col("class") == "other")
     total_ns = int(units["duration_ns"].sum())
-    outside = kernels.filter(pl.col("iteration").is_null()) if attribution.family else kernels.clear()
     return Coverage(
         kernels=len(kernels),
         linked=int(kernels["launch"].is_not_null().sum()),
         unlinked=int(kernels["launch"].is_null().sum()),
-        outside_iterations=len(outside),
+        outside_iterations=int(kernels["iteration"].is_null().sum()) if attribution.family else None,
         unclassified_launches=len(other),
         unclassified_time_share=int(other["duration_ns"].sum()) / total_ns if total_ns else None,
         invalid=len(rank.invalid),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,9 +28,6 @@ _UNMATCHED: tuple[tuple[PairKind, str, str], ...] = (
     ("moe_gemm", "unmatched", "unmatched MoE GEMMs"),
 )
 _TOLD = ("moe_gemm", "moe_fused", "all_gather", "reduce_scatter")
-#: A copy node of a graph is a kernel; the other rows of these classes are not.
-_NO_KERNEL = ("memcpy", "memset")
-_COPY_KERNEL = re.compile(r"memcpy\d+_post")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,9 @@ class Material:
 
     @property
     def unit(self) -> str:
-        """Return what a launch is of: kernels, or operators where no side has a device."""
-        ranks = (*self.base.report.ranks, *self.candidate.report.ranks)
-        return "kernel" if any(rank.coverage.kernels for rank in ranks) else "operator"
+        """Return what a launch is of: an operator where it is so on both sides, else a kernel."""
+        units = {rank.launch_unit for side in (self.base, self.candidate) for rank in side.report.ranks}
+        return "operator" if units == {"operator"} else "kernel"
 
 
 def summarise(material: Material) -> tuple[str, ...]:
@@ -256,8 +252,8 @@ def _iteration_numbers(material: Material) -> Iterator[str]:
 
 
 def _kernels(rows: Iterable[KernelRow]) -> tuple[int, int]:
-    kernels = [row for row in rows if row.class_ not in _NO_KERNEL or _COPY_KERNEL.match(row.name)]
-    return sum(row.base or 0 for row in kernels), sum(row.candidate or 0 for row in kernels)
+    launches = [(row.base or 0, row.candidate or 0) for row in rows]
+    return sum(base for base, _ in launches), sum(candidate for _, candidate in launches)
 
 
 def _sum_by_class(rows: Iterable[StructureRow]) -> Counter[str]:

@@ -8,8 +8,8 @@ from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
 from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.finding_lines import findings_section
-from moeprof.reports.look import Outcome
 from moeprof.reports.names import safe, short_ranks
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
 
 _KERNELS_SHOWN = 15
@@ -59,7 +59,7 @@ def _subject(subject: DiffSubject) -> str:
 
 def _closing(diff: Diff, outcome: Outcome | None) -> str:
     verdict = f"verdict: {diff.verdict}"
-    return verdict if outcome is None else f"{verdict}; exit {outcome.exit_code} {outcome.because}"
+    return verdict if outcome is None else f"{verdict}; {outcome.line}"
 
 
 def _structure(structure: Sequence[StructureRow], *, wide: bool) -> Section:

@@ -10,7 +10,7 @@ from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import NO_RANK, safe, short_ranks
 from moeprof.reports.rank_times import per_iteration_section, totals_section
-from moeprof.reports.structure import is_cpu_only, structure_sections
+from moeprof.reports.structure import structure_sections
 from moeprof.reports.units import between, count, duration, milliseconds, plural, share
 
 _RANKS_NAMED = 8
@@ -102,7 +102,7 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         sums = sorted(total for _, total in merged[key])
         times = between([milliseconds(total) for total in sums])
         rows.append((between([str(value) for value in launches]), times, class_, phase, name))
-    noun = "operator" if ranks and all(is_cpu_only(rank) for rank in ranks) else "kernel"
+    noun = "operator" if ranks and all(rank.launch_unit == "operator" for rank in ranks) else "kernel"
     title = f"Largest {noun}s"
     if not rows:
         return Section(title, (Lines(("no launches counted",)),))

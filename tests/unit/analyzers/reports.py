@@ -106,6 +106,7 @@ def rank(
         rank=key,
         source=f"{key}.pt.trace.json.gz",
         device="NVIDIA H200" if device_kernels else None,
+        launch_unit="kernel" if device_kernels else "operator",
         iterations=IterationCounts(
             marker="vllm" if iterations else None,
             total=iterations,
@@ -134,6 +135,7 @@ def rank(
                 kernel_sum=kernel.launches * windows * kernel.duration,
             )
             for kernel in kernels
+            if kernel.class_ not in ("memcpy", "memset")
         ),
         pairs=pairs,
         time_ns=TimeTotals(None, None, None, None, None, None, None, None),

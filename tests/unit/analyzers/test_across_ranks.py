@@ -54,6 +54,7 @@ def _report(rank: str | None, counts: dict[tuple[str, str], int | None], *, iter
         time_ns=TimeTotals(None, None, None, None, None, None, None, None),
         per_iteration_ns=PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None)),
         layers=(),
+        launch_unit="kernel",
         coverage=Coverage(0, 0, 0, 0, 0, None, 0),
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 from moeprof.findings import JsonValue
 from moeprof.reports.json import dump
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.render import render_diff, render_reports
 
 from . import samples

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
 from moeprof.reports.markdown import escape
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.render import render_diff, render_reports
 
 from . import samples
