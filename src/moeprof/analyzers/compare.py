@@ -115,7 +115,9 @@ def _contents(side: Side) -> tuple[str | None, tuple[RankReport, ...]]:
 
 
 def _subject(report: Report) -> DiffSubject:
-    return DiffSubject(report.subject.arm, report.subject.source, len(report.ranks), 1)
+    units = {rank.launch_unit for rank in report.ranks}
+    unit = units.pop() if len(units) == 1 else None
+    return DiffSubject(report.subject.arm, report.subject.source, len(report.ranks), 1, unit)
 
 
 def _verdict(

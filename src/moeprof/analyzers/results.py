@@ -250,12 +250,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class DiffSubject:
-    """One side of a diff."""
+    """One side of a diff. `launch_unit` is None where its ranks do not share one."""
 
     arm: str | None
     source: str
     ranks: int
     runs: int
+    launch_unit: LaunchUnit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def _about(group: Sequence[Finding], ranks: Mapping[str | None, str]) -> list[st
         if label and label not in labels:
             labels.append(label)
     sides: dict[tuple[str, ...], list[str]] = {}
-    for side, labels in by_side.items():
+    for side, labels in sorted(by_side.items()):
         sides.setdefault(tuple(labels), []).append(side)
     return [
         " ".join(part for part in (" and ".join(filter(None, names)), ", ".join(labels)) if part)

@@ -102,7 +102,7 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         sums = sorted(total for _, total in merged[key])
         times = between([milliseconds(total) for total in sums])
         rows.append((between([str(value) for value in launches]), times, class_, phase, name))
-    noun = "operator" if ranks and all(rank.launch_unit == "operator" for rank in ranks) else "kernel"
+    noun = _unit(ranks)
     title = f"Largest {noun}s"
     if not rows:
         return Section(title, (Lines(("no launches counted",)),))
@@ -120,6 +120,10 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         Column(noun, "name"),
     )
     return Section(title, (Table(columns, tuple(rows), tuple(notes)),), long=True)
+
+
+def _unit(ranks: Sequence[RankReport]) -> str:
+    return "operator" if {rank.launch_unit for rank in ranks} == {"operator"} else "kernel"
 
 
 def _layers(ranks: Sequence[tuple[str, RankReport]]) -> tuple[Section, ...]:
@@ -192,5 +196,6 @@ def _coverage(ranks: Sequence[tuple[str, RankReport]]) -> Section:
     columns: tuple[Column, ...] = (Column("rank"), *(Column(title, "number") for title in titles))
     if len(ranks) == 1:
         rows, columns = [row[1:] for row in rows], columns[1:]
-    notes = ("unclassified: launches of class other, and their share of kernel time",)
+    unit = _unit([rank for _, rank in ranks])
+    notes = (f"unclassified: launches of class other, and their share of {unit} time",)
     return Section("Coverage", (Table(columns, tuple(rows), notes),))

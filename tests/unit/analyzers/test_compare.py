@@ -251,6 +251,17 @@ def test_counts_over_other_kinds_are_not_comparable() -> None:
     assert {row.ratio for row in result.time} == {None}
 
 
+def test_operators_are_not_held_against_kernels() -> None:
+    # GIVEN the same launches, of a device and of a CPU-only trace
+    # WHEN compared
+    result = compare(report(rank([NORM])), report(rank([NORM], device_kernels=0)))
+    # THEN they are not called equal
+    assert (result.verdict, result.summary) == (
+        "not_comparable",
+        ("not comparable: base launches kernels, candidate operators",),
+    )
+
+
 def test_a_side_without_iterations_has_no_data_rather_than_0() -> None:
     # GIVEN a candidate without iterations
     # WHEN compared with an arm that has them
@@ -374,6 +385,19 @@ def test_errors_and_warnings_of_the_reports_are_carried_over_with_their_side() -
     ]
 
 
+def test_what_ranks_disagree_on_is_said_once() -> None:
+    # GIVEN a base whose report already says that its ranks differ
+    ranks = [rank([Kernel("k", "norm", n)], key=f"rank{n}") for n in (1, 2)]
+    base = report(*ranks, findings=(Finding("ranks-differ", "warning", "the ranks differ in 1 figure"),))
+    # WHEN compared
+    result = compare(base, report(rank([NORM])))
+    # THEN only the findings that name the value used remain
+    assert [one.message for one in found(result, "ranks-differ")] == [
+        "launches of norm in target per iteration differ between ranks (rank1: 1, rank2: 2); 1 is used",
+        "launches per iteration of 1 kernels differ between ranks; the most frequent values are used",
+    ]
+
+
 def test_time_rows_are_floor_medians_over_ranks_with_ratio() -> None:
     # GIVEN a base of two ranks whose medians lie 1 ns apart, and a candidate of one
     base = report(rank([NORM], wall=101), rank([NORM], key=RANK_1, wall=102))
@@ -440,8 +464,8 @@ def test_the_subjects_are_carried_over() -> None:
     result = compare(base, report(rank([NORM]), source="mega"))
     # THEN both are named with their ranks
     assert (result.base, result.candidate) == (
-        DiffSubject("base", "runs/base", 2, 1),
-        DiffSubject(None, "mega", 1, 1),
+        DiffSubject("base", "runs/base", 2, 1, "kernel"),
+        DiffSubject(None, "mega", 1, 1, "kernel"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+import jsonschema
 import pytest
 
 from moeprof.findings import JsonValue
@@ -45,7 +46,6 @@ def unknown(value: JsonValue, shape: dict[str, object], whole: dict[str, object]
 @pytest.mark.parametrize("number", range(len(REPORTS)))
 def test_a_report_obeys_its_schema(number: int) -> None:
     # GIVEN the shipped schema
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     # WHEN a report is rendered THEN it is valid, and every key is described
     value = json.loads(render_reports([REPORTS[number]], "json", Look()))
     jsonschema.Draft202012Validator(schema("report")).validate(value)
@@ -54,7 +54,6 @@ def test_a_report_obeys_its_schema(number: int) -> None:
 
 def test_a_diff_obeys_its_schema() -> None:
     # GIVEN the shipped schema WHEN a diff is rendered THEN it is valid, and every key is described
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     value = json.loads(render_diff(samples.diff(), "json", Look(), Outcome(1, "")))
     jsonschema.Draft202012Validator(schema("diff")).validate(value)
     assert unknown(value, schema("diff"), schema("diff")) == []
@@ -62,7 +61,6 @@ def test_a_diff_obeys_its_schema() -> None:
 
 def test_a_missing_key_breaks_the_schema() -> None:
     # GIVEN a report without coverage WHEN it is checked THEN it is refused
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     value = json.loads(render_reports([samples.report(1)], "json", Look()))
     del value["ranks"][0]["coverage"]
     assert not jsonschema.Draft202012Validator(schema("report")).is_valid(value)
