@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, duration, plural
+from moeprof.analyzers.quality.text import FIRST, duration, plural
 from moeprof.analyzers.results import AcrossRanks, AgRsPairs, GemmPairs, RankDifference, RankReport, Skew
 from moeprof.analyzers.tables import Attribution
 from moeprof.analyzers.times import spread

@@ -14,12 +14,11 @@ from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding
-from moeprof.traces.open import open_trace
 from moeprof.traces.trace import RankTrace, Trace
 
 
 def report(
-    trace: Trace | str | os.PathLike[str],
+    trace: Trace,
     *,
     rules: str | os.PathLike[str] | None = None,
     marker: str | None = None,
@@ -28,16 +27,14 @@ def report(
     """Count and time one arm.
 
     Args:
-        trace: A trace, or a path that `moeprof.open_trace` takes.
+        trace: A trace.
         rules: A rules file that comes before the package's kernel rules.
         marker: A regular expression for your own iteration markers.
         marker_family: Use this family of markers, whatever else the trace holds.
 
     Raises:
-        MoeprofError: The trace cannot be read, or an option makes no sense.
+        MoeprofError: An option makes no sense.
     """
-    if not isinstance(trace, Trace):
-        trace = open_trace(trace)
     classifier = load_classifier(rules)
     choice = MarkerChoice(marker, marker_family)
     found: list[Finding] = list(trace.findings)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -31,8 +29,7 @@ from moeprof.analyzers.results import (
     TimeTotals,
 )
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
-
-_SHARED = Path(os.environ.get("MOEPROF_SHARED", str(Path(__file__).parents[4] / "shared")))
+from tests.shared import shared
 
 
 def _report(rank: str | None, counts: dict[tuple[str, str], int | None], *, iterations: int = 4) -> RankReport:
@@ -265,9 +262,7 @@ def test_ranks_that_share_no_collective_have_no_skew() -> None:
 
 def test_the_odd_ranks_with_two_base_times() -> None:
     # GIVEN the two files whose base times lie 2 ms apart, read by nothing of ours
-    folder = _SHARED / "traces" / "odd" / "28_base_time"
-    if not folder.exists():
-        pytest.skip(f"no test data: {folder} (set MOEPROF_SHARED)")
+    folder = shared("traces", "odd", "28_base_time")
     traces: dict[str | None, RankTimes] = {}
     for rank in ("rank0", "rank1"):
         document = json.loads((folder / f"{rank}.json").read_text(), parse_float=Decimal)
@@ -292,9 +287,7 @@ def test_the_odd_ranks_with_two_base_times() -> None:
 )
 def test_measured_ranks_leave_their_collectives_within_two_microseconds(arm: str, expected: Skew) -> None:
     # GIVEN the collectives of two measured ranks, read by nothing of ours
-    folder = _SHARED / "traces" / "h200" / arm
-    if not folder.exists():
-        pytest.skip(f"no measured trace: {folder} (set MOEPROF_SHARED)")
+    folder = shared("traces", "h200", arm)
     classes = {"AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
     traces: dict[str | None, RankTimes] = {}
     for number, path in enumerate(sorted(folder.glob("*.gz"))):

@@ -9,7 +9,7 @@ import pytest
 
 from moeprof.analyzers.classify import load_classifier
 from moeprof.analyzers.commonest import commonest, commonest_of
-from moeprof.analyzers.compare import compare
+from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.completeness import counts_over
 from moeprof.analyzers.counts import counts_findings
 from moeprof.analyzers.iterations import attribute

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from moeprof.analyzers.compare import compare, diff
-from moeprof.analyzers.differences import METHOD
-from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, Report, StructureRow
+from moeprof.analyzers.comparison.compare import compare
+from moeprof.analyzers.comparison.differences import METHOD
+from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, StructureRow
 from moeprof.findings import Finding
-from moeprof.traces.trace import Trace
 from tests.unit.analyzers.reports import (
     RANK_0,
     RANK_1,
@@ -472,33 +468,7 @@ def test_the_subjects_are_carried_over() -> None:
 def test_what_paths_do_not_carry_is_empty() -> None:
     # GIVEN two reports
     # WHEN diffed through the public function
-    result = diff(base_arm(), mega_arm()).to_dict()
+    result = compare(base_arm(), mega_arm()).to_dict()
     # THEN the parts without data are empty lists, and the schema is named
     assert [result[key] for key in ("layers", "serving", "accuracy", "environment", "claims")] == [[]] * 5
     assert result["schema"] == "moeprof.diff/1"
-
-
-def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    # GIVEN a reader and a reporter that record what they are asked for
-    asked: list[object] = []
-    trace = Trace("a trace", {})
-    reading, reporting = ModuleType("open"), ModuleType("report")
-
-    def open_trace(path: object, *, recover: bool) -> Trace:
-        asked.append((path, recover))
-        return trace
-
-    def report_trace(one: object, **options: object) -> Report:
-        assert one is trace
-        asked.append(options)
-        return base_arm()
-
-    vars(reading)["open_trace"], vars(reporting)["report"] = open_trace, report_trace
-    monkeypatch.setitem(sys.modules, "moeprof.traces.open", reading)
-    monkeypatch.setitem(sys.modules, "moeprof.analyzers.report", reporting)
-    # WHEN a path is held against a trace
-    result = diff(Path("folder"), trace, marker="step", recover=True)
-    # THEN the path is opened, and both are reported with the options
-    options = {"rules": None, "marker": "step", "marker_family": None}
-    assert asked == [("folder", True), options, options]
-    assert result.verdict == "unchanged"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +16,8 @@ from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
 from moeprof.findings import Finding
 from moeprof.traces.schema import COLLECTIVES, EVENTS, INVALID, KERNELS, LAUNCHES, MARKERS, TRACKS, conforms, empty
 from moeprof.traces.trace import RankTrace, TraceMetadata
+from tests.shared import shared
 
-_SHARED = Path(os.environ.get("MOEPROF_SHARED", str(Path(__file__).parents[4] / "shared")))
 Row = dict[str, object]
 
 
@@ -536,9 +535,7 @@ def test_measured_traces_give_their_published_findings(
     arm: str, rank: str, overlaps: int, slow: list[int], deviating: list[int]
 ) -> None:
     # GIVEN a measured rank
-    path = _SHARED / "traces" / "h200" / arm / f"{rank}.pt.trace.json.gz"
-    if not path.exists():
-        pytest.skip(f"no measured trace: {path} (set MOEPROF_SHARED)")
+    path = shared("traces", "h200", arm, f"{rank}.pt.trace.json.gz")
     trace, starts = _measured(path)
     # WHEN quality is judged
     found = {finding.slug: finding for finding in quality_findings(trace, _attribution(trace, starts))}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from moeprof.analyzers.compare import compare
+from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.short_names import LONGEST, shorten
 from tests.unit.analyzers.reports import Kernel, base_arm, mega_arm, pairs, rank, renamed, report
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from moeprof.analyzers.commonest import commonest, commonest_of
-from moeprof.analyzers.quality_text import FIRST, duration, percent, plural, short
+from moeprof.analyzers.quality.text import FIRST, duration, percent, plural, short
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
 from moeprof.traces.trace import RankTrace

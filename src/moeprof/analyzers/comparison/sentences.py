@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from moeprof.analyzers.differences import BackendChange, class_order, differ, milliseconds
-from moeprof.analyzers.disagreements import backends, iterations_text
+from moeprof.analyzers.comparison.differences import BackendChange, class_order, differ, milliseconds
+from moeprof.analyzers.comparison.disagreements import backends, iterations_text
+from moeprof.analyzers.comparison.sides import PairKind, Side
 from moeprof.analyzers.results import KernelRow, PairChange, StructureRow, TimeRow, Verdict
 from moeprof.analyzers.short_names import shorten
-from moeprof.analyzers.sides import PairKind, Side
 from moeprof.analyzers.tables import COMMUNICATION, PHASES
 
 NAMED = 6  # kernels that a sentence names on each side

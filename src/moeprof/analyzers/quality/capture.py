@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_iterations import (
+from moeprof.analyzers.quality.iterations import (
     graph_replays_that_differ,
     iterations_that_deviate,
     outside_iterations,
     profiler_overhead,
 )
-from moeprof.analyzers.quality_launches import (
+from moeprof.analyzers.quality.launches import (
     causality,
     graph_launches_without_kernels,
     kernels_without_launch,
     launches_without_kernels,
 )
-from moeprof.analyzers.quality_streams import impossible_durations, same_stream_overlaps
-from moeprof.analyzers.quality_text import duration, first_names, listed, percent, plural
+from moeprof.analyzers.quality.streams import impossible_durations, same_stream_overlaps
+from moeprof.analyzers.quality.text import duration, first_names, listed, percent, plural
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity, order
 from moeprof.traces.trace import RankTrace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, ClassKey, PairKind, Side, median
 from moeprof.analyzers.results import Change, KernelRow, PairChange, PairChanges, StructureRow, TimeRow
-from moeprof.analyzers.sides import PAIR_FIGURES, ClassKey, PairKind, Side, median
 from moeprof.analyzers.tables import CLASSES, PHASES
 
 METHOD = "median over steady iterations of each rank, median over ranks"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from moeprof.analyzers.differences import BackendChange, class_order
-from moeprof.analyzers.sides import PAIR_FIGURES, Side, Votes, label, window_totals
+from moeprof.analyzers.comparison.differences import BackendChange, class_order
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, Votes, label, window_totals
 from moeprof.findings import Finding, JsonValue, order
 
 

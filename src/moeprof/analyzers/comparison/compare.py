@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from os import PathLike, fspath
-from typing import TypeAlias
 
-from moeprof.analyzers.differences import (
+from moeprof.analyzers.comparison.differences import (
     backend_changes,
     differ,
     kernel_rows,
@@ -16,7 +14,9 @@ from moeprof.analyzers.differences import (
     structure_rows,
     time_rows,
 )
-from moeprof.analyzers.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
+from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
+from moeprof.analyzers.comparison.sentences import Material, summarise
+from moeprof.analyzers.comparison.sides import Side, view
 from moeprof.analyzers.results import (
     Diff,
     DiffSubject,
@@ -27,50 +27,6 @@ from moeprof.analyzers.results import (
     StructureRow,
     Verdict,
 )
-from moeprof.analyzers.sentences import Material, summarise
-from moeprof.analyzers.sides import Side, view
-from moeprof.traces.trace import Trace
-
-Comparable: TypeAlias = Report | Trace | str | PathLike[str]
-
-
-def diff(
-    base: Comparable,
-    candidate: Comparable,
-    *,
-    rules: str | PathLike[str] | None = None,
-    marker: str | None = None,
-    marker_family: str | None = None,
-    recover: bool = False,
-) -> Diff:
-    """Compare two captures.
-
-    Args:
-        base: A report, a trace, or the path of one (a file or a folder of ranks).
-        candidate: What is held against it, likewise.
-        rules: Kernel rules to use in place of the built-in ones, for sides that are no report yet.
-        marker: Regular expression of a user's own iteration marker, likewise.
-        marker_family: Marker family to use, likewise.
-        recover: Read what is whole of a damaged file, for sides that are paths.
-
-    Returns:
-        The differences, from `base` to `candidate`.
-
-    Raises:
-        MoeprofError: A path cannot be read, or a rules file cannot be used.
-    """
-
-    def reported(side: Comparable) -> Report:
-        if isinstance(side, Report):
-            return side
-        # Late, so that comparing finished reports needs neither the reader nor the rules.
-        from moeprof.analyzers.report import report
-        from moeprof.traces.open import open_trace
-
-        trace = side if isinstance(side, Trace) else open_trace(fspath(side), recover=recover)
-        return report(trace, rules=rules, marker=marker, marker_family=marker_family)
-
-    return compare(reported(base), reported(candidate))
 
 
 def compare(base: Report, candidate: Report) -> Diff:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import first_names, listed, percent, plural
+from moeprof.analyzers.quality.text import first_names, listed, percent, plural
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
