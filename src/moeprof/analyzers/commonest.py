@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
+from moeprof.analyzers.medians import twice_median
 from moeprof.analyzers.tables import KINDS
+from moeprof.wording import listed
 
 NAMED = 20  # iterations that a message names; the evidence holds all
 
@@ -65,12 +67,11 @@ def commonest_of(values: Iterable[int]) -> int | None:
     >>> commonest_of([12, 12, 10, 10]), commonest_of([3, 7, 7]), commonest_of([])
     (10, 7, None)
     """
-    ordered = sorted(values)
-    if not ordered:
+    times = Counter(values)
+    middle = twice_median(times.elements())
+    if middle is None:
         return None
-    times = Counter(ordered)
-    twice_median = ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]
-    return min(times, key=lambda value: (-times[value], abs(2 * value - twice_median), value))
+    return min(times, key=lambda value: (-times[value], abs(2 * value - middle), value))
 
 
 def commonest_kind(kinds: Iterable[str]) -> str | None:
@@ -84,12 +85,10 @@ def commonest_kind(kinds: Iterable[str]) -> str | None:
     return min(times, key=lambda kind: (-times[kind], order.index(kind)), default=None)
 
 
-def listed(iterations: Mapping[str, object]) -> str:
+def by_iteration(values: Mapping[str, object]) -> str:
     """Name the first iterations of a mapping and say how many more there are.
 
-    >>> listed({"3": 41, "7": 40})
+    >>> by_iteration({"3": 41, "7": 40})
     'iteration 3: 41, iteration 7: 40'
     """
-    named = ", ".join(f"iteration {key}: {value}" for key, value in list(iterations.items())[:NAMED])
-    more = len(iterations) - NAMED
-    return f"{named} and {more} more" if more > 0 else named
+    return listed((f"iteration {key}: {value}" for key, value in values.items()), NAMED)

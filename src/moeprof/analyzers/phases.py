@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from moeprof.analyzers.markers import Family, marker_rules
-from moeprof.analyzers.tables import PHASE
+from moeprof.analyzers.tables import EXPERTS, GATHERS, PHASE, SCATTERS
 from moeprof.traces.trace import RankTrace
 
 #: Classes that only a model's layers launch. All-gathers and reduce-scatters count where they pair, see `_layer_launch`.
-LAYER_CLASSES = ("attention", "moe_gemm", "moe_fused", "moe_route", "moe_combine")
+LAYER_CLASSES = ("attention", *EXPERTS)
 
 
 def with_phases(
@@ -103,17 +103,15 @@ def _layer_launch() -> pl.Expr:
     before: all-gathers of logits, which attention or nothing follows, do not make a draft.
     """
     class_ = pl.col("class")
-    gathers, scatters = ["all_gather", "broadcast"], ["reduce_scatter", "reduce"]
-    experts = ["moe_gemm", "moe_fused", "moe_route", "moe_combine"]
     layer = class_.is_in(LAYER_CLASSES)
-    following = pl.when(layer | class_.is_in(scatters)).then(class_).backward_fill().over("iteration", "after")
-    preceding = pl.when(layer | class_.is_in(gathers)).then(class_).forward_fill().over("iteration", "after")
+    following = pl.when(layer | class_.is_in(SCATTERS)).then(class_).backward_fill().over("iteration", "after")
+    preceding = pl.when(layer | class_.is_in(GATHERS)).then(class_).forward_fill().over("iteration", "after")
     return (
         layer
-        | ((class_ == "all_gather") & following.is_in([*experts, "reduce_scatter", "reduce"]).fill_null(value=False))
-        | ((class_ == "broadcast") & following.is_in(experts).fill_null(value=False))
-        | ((class_ == "reduce_scatter") & preceding.is_in([*experts, *gathers]).fill_null(value=False))
-        | ((class_ == "reduce") & preceding.is_in(experts).fill_null(value=False))
+        | ((class_ == "all_gather") & following.is_in([*EXPERTS, *SCATTERS]).fill_null(value=False))
+        | ((class_ == "broadcast") & following.is_in(EXPERTS).fill_null(value=False))
+        | ((class_ == "reduce_scatter") & preceding.is_in([*EXPERTS, *GATHERS]).fill_null(value=False))
+        | ((class_ == "reduce") & preceding.is_in(EXPERTS).fill_null(value=False))
     )
 
 

@@ -8,9 +8,10 @@ from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
 from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.finding_lines import findings_section
-from moeprof.reports.names import safe, short_ranks
+from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
-from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
+from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds
+from moeprof.wording import plural, safe
 
 _KERNELS_SHOWN = 15
 _NOTE_WIDTH = 90

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from moeprof.findings import Finding, order
 from moeprof.reports.document import Lines, Section
-from moeprof.reports.names import safe
-from moeprof.reports.units import plural
+from moeprof.wording import plural, safe
 
 _NOTES_SHOWN = 10
 

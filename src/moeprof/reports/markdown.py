@@ -6,7 +6,7 @@ import re
 from itertools import cycle
 
 from moeprof.reports.document import Column, Lines, Page, Section, Table
-from moeprof.reports.names import safe, shorten_all
+from moeprof.wording import safe, shorten_all
 
 _NAME_WIDTH = 80
 _SPECIAL = re.compile(r"([\\`*\[|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from moeprof.analyzers.results import ClassCount, RankReport
+from moeprof.analyzers.tables import PHASES
 from moeprof.reports.document import Block, Column, Lines, Section, Table
-from moeprof.reports.names import safe
 from moeprof.reports.units import NO_DATA, between, count
+from moeprof.wording import safe
 
 Labelled: TypeAlias = tuple[str, RankReport]
 
-PHASES = ("target", "draft", "sample")
 CPU_ONLY = "no GPU activity recorded (CPU-only trace: operators are counted)"
 NO_ACTIVITY = "no GPU activity recorded"
 _VALUES_SHOWN = 6

@@ -390,7 +390,7 @@ def test_what_ranks_disagree_on_is_said_once() -> None:
     # THEN only the findings that name the value used remain
     assert [one.message for one in found(result, "ranks-differ")] == [
         "launches of norm in target per iteration differ between ranks (rank1: 1, rank2: 2); 1 is used",
-        "launches per iteration of 1 kernels differ between ranks; the most frequent values are used",
+        "launches per iteration of 1 kernel differ between ranks; the most frequent values are used",
     ]
 
 

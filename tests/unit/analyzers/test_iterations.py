@@ -278,6 +278,29 @@ def test_first_iteration_far_longer_than_the_others_is_a_transient_that_stays_in
     assert found.iterations["counted"].all()
 
 
+def test_the_transient_is_told_with_the_figures_that_were_judged() -> None:
+    # GIVEN equal starts, and a first iteration whose kernels take more than five quarters of the others'
+    events = []
+    for step, length in enumerate((126, 100, 100, 101)):
+        events += [marker(DECODE, 1000 * step, 10), launch(1000 * step, 1, correlation=step + 1)]
+        events.append(kernel(NORM, 1000 * step + 100, length, correlation=step + 1))
+    (told,) = [found for found in attributed(events).findings if found.slug == "start-transient"]
+    # WHEN attributed THEN the kernel sum is told, not the wall time
+    assert told.evidence == {"figure": "kernel_sum", "value_ns": 126_000, "median_of_others_ns": 100_000}
+    assert told.message.startswith(
+        "iteration 0 is a start transient: it has a kernel sum of 126.00 us, the others 100.00 us"
+    )
+
+
+@pytest.mark.parametrize(("first", "expected"), [(125, []), (126, ["start-transient"])])
+def test_five_quarters_of_the_median_are_no_transient_yet(first: int, expected: list[str]) -> None:
+    events = []
+    for step, length in enumerate((first, 100, 100)):
+        events += [marker(DECODE, 1000 * step, 10), launch(1000 * step, 1, correlation=step + 1)]
+        events.append(kernel(NORM, 1000 * step + 100, length, correlation=step + 1))
+    assert [found.slug for found in attributed(events).findings if found.slug == "start-transient"] == expected
+
+
 def test_cpu_only_trace_counts_outermost_classified_operators() -> None:
     # GIVEN a wrapper that no rule knows around a collective with operators inside, and an operator that no rule knows
     events = [

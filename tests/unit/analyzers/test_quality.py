@@ -243,7 +243,7 @@ def test_orphans_are_counted_and_placed(first_call: int, place: str) -> None:
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN count, share, names and place are told
-    message = f"2 of 3 kernels (50.0 % of kernel time) have no launch on record (early, late); {place}"
+    message = f"2 of 3 kernels (50.00 % of kernel time) have no launch on record (early, late); {place}"
     assert (finding.severity, finding.message) == ("warning", message)
 
 
@@ -254,7 +254,7 @@ def test_orphans_without_any_launch_say_so() -> None:
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN copies are counted apart
     assert finding.message == (
-        "1 of 1 kernel (100.0 % of kernel time) and 1 copy have no launch on record (k); no launch call is on record"
+        "1 of 1 kernel (100.00 % of kernel time) and 1 copy have no launch on record (k); no launch call is on record"
         " at all"
     )
 
@@ -274,8 +274,8 @@ def test_messages_cut_long_names_and_evidence_keeps_them() -> None:
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN the message stays readable
-    assert "x" * 79 + "…" in finding.message
-    assert "x" * 80 not in finding.message
+    assert "x" * 36 + "…" + "x" * 23 in finding.message
+    assert "x" * 37 not in finding.message
     assert finding.evidence["names"] == ["x" * 500]
 
 

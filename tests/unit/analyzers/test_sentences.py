@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from moeprof.analyzers.comparison.compare import compare
-from moeprof.analyzers.short_names import LONGEST, shorten
+from moeprof.wording import NAME_WIDTH, functions
 from tests.unit.analyzers.reports import Kernel, base_arm, mega_arm, pairs, rank, renamed, report
 
 NORM = Kernel("rms_norm_kernel", "norm", 10)
@@ -30,7 +30,8 @@ def test_the_fused_arm_is_told_from_the_experts_down_to_the_clock() -> None:
         "draft: unchanged (6 MoE GEMM launches, 3 AG/RS pairs)",
         "sample: unchanged (14 kernels)",
         "5 kernels removed, 1 added: -`vllm::moe::moe_sum` x42 (moe_combine, target), "
-        "-`humming` x84 (moe_gemm, target), -`ncclDevKernel_AllGather_RING_LL` x42 (all_gather, target), "
+        "-`humming<Shape<0u, 1024u>>` x42 (moe_gemm, target), -`humming<Shape<0u, 2048u>>` x42 (moe_gemm, target), "
+        "-`ncclDevKernel_AllGather_RING_LL` x42 (all_gather, target), "
         "-`ncclDevKernel_ReduceScatter_RING_LL` x42 (reduce_scatter, target); "
         "+`sm100_fp8_mega_moe_impl` x42 (moe_fused, target)",
         "kernels per iteration 236 -> 68",
@@ -142,14 +143,14 @@ def test_unmatched_gathers_are_told() -> None:
 
 
 def test_at_most_six_kernels_are_named_on_a_side_and_the_rest_counted() -> None:
-    # GIVEN eight kernels that went, of which two share a short name
+    # GIVEN eight kernels that went, of which two are of one function
     names = [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("void f<1>()", 4), ("void f<2>()", 3), ("g", 1)]
     # WHEN compared
     sentences = summary([NORM, *(Kernel(name, "copy", n) for name, n in names)], [NORM])
-    # THEN the most launched ones are named, those of one short name together
+    # THEN the most launched ones are named, each for itself
     assert (
         "8 kernels removed: -`a` x9 (copy, target), -`b` x8 (copy, target), -`c` x7 (copy, target), "
-        "-`f` x7 (copy, target), -`d` x6 (copy, target), -`e` x5 (copy, target), 1 more removed"
+        "-`d` x6 (copy, target), -`e` x5 (copy, target), -`f<1>` x4 (copy, target), 2 more removed"
     ) in sentences
 
 
@@ -187,7 +188,7 @@ def test_kernels_launched_more_or_less_often_are_told() -> None:
     )
     # THEN both are named although their class is the same
     assert sentences == (
-        "2 kernels launched a different number of times: `g` 43 -> 41 (norm, target), `g` 2 -> 4 (norm, target)",
+        "2 kernels launched a different number of times: `g<1>` 43 -> 41 (norm, target), `g<2>` 2 -> 4 (norm, target)",
         "kernels per iteration 45 -> 45",
     )
 
@@ -268,12 +269,22 @@ def test_ranks_with_other_numbers_of_iterations_are_told_as_a_range() -> None:
         ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
         ("<unnamed>", "<unnamed>"),
         ("", ""),
-        ("_ZN7cutlass" + "x" * 100, "_ZN7cutlass" + "x" * 46 + "..."),
+        ("_ZN7cutlass" + "x" * 100, "_ZN7cutlass" + "x" * 25 + "…" + "x" * 23),
     ],
 )
 def test_short_names_keep_the_function(name: str, short: str) -> None:
     # GIVEN a full kernel name
     # WHEN shortened
     # THEN return type, template arguments and parameters are gone
-    assert shorten(name) == short
-    assert len(short) <= LONGEST
+    assert functions([name]) == {name: short}
+    assert len(short) <= NAME_WIDTH
+
+
+def test_names_of_one_function_show_what_tells_them_apart() -> None:
+    # GIVEN the two GEMMs of one template, whose difference stands behind a long common head
+    w13, w2 = (f"void humming<MmaOpClass, Shape<0u, {n}u, 1024u>, {'Tile<8u>, ' * 9}Config>(int*)" for n in (1024, 512))
+    # WHEN shortened THEN they stay two names
+    assert functions([w13, w2]) == {
+        w13: "humming<MmaOpClass, Shape<0u, 1024u, 1024u>, Ti…",
+        w2: "humming<MmaOpClass, Shape<0u, 512u, 1024u>, Til…",
+    }

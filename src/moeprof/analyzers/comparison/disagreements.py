@@ -9,6 +9,7 @@ from dataclasses import replace
 from moeprof.analyzers.comparison.differences import BackendChange, class_order
 from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, Votes, label, window_totals
 from moeprof.findings import Finding, JsonValue, order
+from moeprof.wording import plural
 
 
 def obstacle(base: Side, candidate: Side) -> str | None:
@@ -138,7 +139,7 @@ def _ranks_differ(side: Side) -> Iterable[Finding]:
             for (name, class_, phase), votes in kernels.items()
         ]
         message = (
-            f"launches per iteration of {len(kernels)} {side.ranks[0].launch_unit}s differ between ranks; "
+            f"launches per iteration of {plural(len(kernels), side.ranks[0].launch_unit)} differ between ranks; "
             "the most frequent values are used"
         )
         yield Finding("ranks-differ", "warning", message, None, {"side": side.name, "kernels": listed})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -197,12 +197,3 @@ def _spread(times: PerIterationTimes, metric: str, phase: str | None) -> Spread 
 def _divide(total: int, count: int) -> int:
     quotient, rest = divmod(total, count)
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
-
-
-def median(values: Iterable[int]) -> int | None:
-    """Return the median, between two values rounded down; None of nothing."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from moeprof.analyzers.commonest import commonest, commonest_of
-from moeprof.analyzers.quality.text import FIRST, duration, percent, plural, short
+from moeprof.analyzers.quality.names import FIRST
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
 from moeprof.traces.trace import RankTrace
+from moeprof.wording import duration, functions, listed, percent, plural
 
 _NAMES = 10  # kernel names that the evidence of one iteration lists
 
@@ -65,12 +66,12 @@ def graph_replays_that_differ(rank_trace: RankTrace, attribution: Attribution) -
         return
     columns = ("iteration", "position", "kernel_rows", "usual")
     cases = differing.sort("iteration", "position").select(columns).rename({"kernel_rows": "kernels"}).to_dicts()
-    listed = "; ".join(
+    told = "; ".join(
         f"graph launch {case['position']} of iteration {case['iteration']}: {case['kernels']} kernels instead of"
         f" {case['usual']}"
         for case in cases[:FIRST]
     )
-    message = f"{plural(len(cases), 'graph replay')} of {replays.height} differ from their like: {listed}"
+    message = f"{plural(len(cases), 'graph replay')} of {replays.height} differ from their like: {told}"
     evidence: dict[str, JsonValue] = {"differing": len(cases), "replays": replays.height, "cases": [*cases]}
     yield Finding("graph-replay-differs", "warning", message, attribution.rank, evidence)
 
@@ -109,7 +110,11 @@ def profiler_overhead(rank_trace: RankTrace, attribution: Attribution) -> Iterat
     hit = _iterations_hit(events, attribution)
     numbers: list[int] = hit["iteration"].to_list()
     counted = bool(hit["counted"].any())
-    place = f"within {plural(len(numbers), 'iteration')} ({_listed(numbers)})" if numbers else "outside every iteration"
+    place = (
+        f"within {plural(len(numbers), 'iteration')} ({listed(numbers, _NAMES)})"
+        if numbers
+        else "outside every iteration"
+    )
     message = f"{plural(events.height, 'event')} of profiler overhead, {duration(time)} in all, {place}"
     message += ": these last longer than without the profiler" if counted else ""
     evidence: dict[str, JsonValue] = {"events": events.height, "time_ns": time, "iterations": [*numbers]}
@@ -209,7 +214,7 @@ def _reason(row: Mapping[str, int], usual: Mapping[str, int]) -> str:
 
 def _sentence(case: dict[str, JsonValue]) -> str:
     parts = [
-        f"{word} " + ", ".join(f"{count} x {short(name)}" for name, count in list(changes.items())[:FIRST])
+        f"{word} " + ", ".join(f"{changes[name]} x {shown}" for name, shown in functions(list(changes)[:FIRST]).items())
         for word, changes in (("without", case["missing"]), ("with", case["extra"]))
         if isinstance(changes, dict) and changes
     ]
@@ -234,8 +239,3 @@ def _iterations_hit(events: pl.DataFrame, attribution: Attribution) -> pl.DataFr
         .select("iteration", "counted")
         .sort("iteration")
     )
-
-
-def _listed(numbers: list[int]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:_NAMES])
-    return shown if len(numbers) <= _NAMES else f"{shown} and {len(numbers) - _NAMES} more"
