@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from moeprof.analyzers.classify import Explanation, load_classifier
 from moeprof.analyzers.comparison.compare import compare
+from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.report import report as report_trace
 from moeprof.analyzers.results import Diff, Report
 from moeprof.traces.open import open_trace
@@ -43,6 +44,7 @@ def report(
         >>> base.across_ranks.agree
         True
     """
+    MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
     opened = trace if isinstance(trace, Trace) else open_trace(trace, recover=recover)
     return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
 

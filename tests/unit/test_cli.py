@@ -105,7 +105,7 @@ def test_the_list_of_commands_says_what_each_help_says_first() -> None:
         (["report", "x", "--explain-class", "k"], "--explain-class needs no path"),
         (["report", "--explain-class", "k", "--format", "markdown"], "formats text and json only"),
         (["report", "x", "--marker", "("], "not a regular expression"),
-        (["report", "x", "--marker-family", "user"], "needs --marker REGEX"),
+        (["report", "x", "--marker-family", "user"], "needs a pattern"),
         (["report", "x", "--marker", "a", "--marker-family", "vllm"], "exclude each other"),
         (["diff", "a", "b", "--fail-on", "regresion"], "no such word: regresion"),
         (["diff", "a", "b", "--fail-on", "none,gate"], "none stands alone"),

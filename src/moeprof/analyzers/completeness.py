@@ -137,7 +137,7 @@ def _short_replay(calls: pl.DataFrame, peers: pl.DataFrame, last: int) -> str | 
     """Compare the kernels of each graph replay of the last iteration with the same replay (by order) of the others."""
     replays = (
         calls.filter("is_graph", pl.col("iteration").is_not_null())
-        .sort("start_ns")
+        .sort("start_ns", "kernel_rows")
         .with_columns(pl.int_range(pl.len()).over("iteration").alias("nth"))
     )
     least = (

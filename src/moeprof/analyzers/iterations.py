@@ -138,7 +138,7 @@ def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
 
 
 def _iterations(markers: pl.DataFrame) -> pl.DataFrame:
-    return markers.sort("start_ns").select(
+    return markers.sort("start_ns", "end_ns", "label", nulls_last=True).select(
         pl.int_range(pl.len(), dtype=pl.Int32).alias("iteration"),
         "label",
         "kind",

@@ -11,6 +11,9 @@ from moeprof.traces.trace import RankTrace
 #: Classes that only a model's layers launch. All-gathers and reduce-scatters count where they pair, see `_layer_launch`.
 LAYER_CLASSES = ("attention", *EXPERTS)
 
+#: Which of two scopes of the same extent lies in the other: drafts run inside the sampling call, the forward stands alone.
+_DEPTH = {"target": 0, "sample": 1, "draft": 2}
+
 
 def with_phases(
     launches: pl.DataFrame, iterations: pl.DataFrame, rank: RankTrace, family: Family | None
@@ -140,7 +143,8 @@ def _innermost_borders(scopes: pl.DataFrame) -> pl.DataFrame:
     Scopes are few (a handful an iteration), so a stack per track is walked in plain Python.
     """
     rows: list[tuple[int, int, str | None]] = []
-    ordered = scopes.sort("track", "start_ns", "end_ns", descending=[False, False, True])
+    depth = pl.col("scope_phase").cast(pl.String).replace_strict(_DEPTH, return_dtype=pl.Int8)
+    ordered = scopes.sort("track", "start_ns", "end_ns", depth, descending=[False, False, True, False])
     for track, group in ordered.group_by("track", maintain_order=True):
         stack: list[tuple[int, str]] = []
         key = int(str(track[0]))

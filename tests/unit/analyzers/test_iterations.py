@@ -124,6 +124,41 @@ def test_nested_scopes_of_the_runner_decide_the_phase() -> None:
     assert placed(attributed(events)) == [(NORM, 0, "target"), (ATTENTION, 0, "sample"), (NORM, 0, "draft")]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_scopes_of_one_extent_nest_the_same_in_any_file_order(order: tuple[int, ...]) -> None:
+    # GIVEN scopes that start and end together, in some order of the file
+    scopes = [marker(f"gpu_model_runner: {name}", 12, 8) for name in ("forward", "sample", "draft")]
+    events = [marker(DECODE, 0, 10), *(scopes[index] for index in order), *launched(14, NORM, correlation=1)]
+    # WHEN attributed THEN drafts lie in the sampling call
+    assert placed(attributed(events)) == [(NORM, 0, "draft")]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_replays_launched_at_one_time_are_held_against_their_like_in_any_file_order(swapped: bool) -> None:
+    # GIVEN two replays of each step that start together, of two and of three kernels; the last step's in another order
+    events = []
+    for step in range(3):
+        pair = [
+            launched(
+                100 * step + 1, *[NORM] * kernels, correlation=10 * step + kernels, gpu_at=1000 + 100 * step + kernels
+            )
+            for kernels in (2, 3)
+        ]
+        events += [
+            marker(DECODE, 100 * step, 10),
+            *(row for rows in (pair[::-1] if swapped and step == 2 else pair) for row in rows),
+        ]
+    # WHEN attributed THEN nothing falls short
+    assert not attributed(events).iterations["partial"].any()
+
+
+@pytest.mark.parametrize("family", ["vllm", "anchor"])
+def test_a_pattern_and_another_family_exclude_each_other(family: str) -> None:
+    # GIVEN a pattern beside a family that is not the user's WHEN both are asked for THEN that makes no sense
+    with pytest.raises(UsageError, match="exclude each other"):
+        MarkerChoice("tick", family)
+
+
 def test_own_markers_come_first_and_the_innermost_range_decides() -> None:
     # GIVEN our markers around vLLM's: drafts nest in the sampling call, a dummy batch has no engine marker
     events = [

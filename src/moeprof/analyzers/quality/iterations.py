@@ -52,7 +52,7 @@ def graph_replays_that_differ(rank_trace: RankTrace, attribution: Attribution) -
         host_calls(rank_trace, attribution)
         .filter(pl.col("is_graph") & pl.col("iteration").is_not_null())
         .join(attribution.iterations.select("iteration", "label"), on="iteration", maintain_order="left")
-        .sort("iteration", "start_ns", "launch")
+        .sort("iteration", "start_ns", "kernel_rows", "launch")
         .with_columns(
             pl.int_range(pl.len()).over("iteration").alias("position"), pl.len().over("iteration").alias("replays")
         )
