@@ -263,7 +263,7 @@ def test_explain_class() -> None:
 
 
 def changed(verdict: Verdict, **changes: object) -> Diff:
-    return replace(samples.same_diff(), verdict=verdict, **changes)  # type: ignore[arg-type]
+    return replace(samples.same_diff(), verdict=verdict, **changes)  # type: ignore[arg-type]  # fields by name
 
 
 def measured(result: Diff) -> Diff:
@@ -354,7 +354,7 @@ def test_a_copy_is_as_unchanged_as_the_trace_itself(tmp_path: Path, text: str) -
 def test_colour(choice: str, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
     # WHEN option, environment and stream disagree THEN the documented one wins
     stream = io.StringIO()
-    stream.isatty = lambda: terminal  # type: ignore[method-assign]
+    stream.isatty = lambda: terminal  # type: ignore[method-assign]  # a terminal for the test
     assert streams.use_color(choice, stream, environ) is wanted
 
 

@@ -44,6 +44,18 @@ def cut(tmp_path: Path, text: str, iterations: str) -> tuple[int, str]:
     return code, gzip.decompress(target.read_bytes()).decode() if target.exists() else ""
 
 
+def test_it_does_not_tell_the_machine(tmp_path: Path) -> None:
+    # GIVEN a header with the host's name and a path of its disk
+    text = (
+        trace()
+        .replace('"schemaVersion": 1', '"schemaVersion": 1, "host_name": "box"')
+        .replace('"t"}', '"/tmp/x.json"}')
+    )
+    # WHEN it is cut THEN the one is gone and the other is the file's name
+    header = json.loads(cut(tmp_path, text, "1..2")[1])
+    assert (header.get("host_name"), header["traceName"]) == (None, "in.json")
+
+
 def names(text: str, category: str) -> list[str]:
     return [event["name"] for event in json.loads(text)["traceEvents"] if event.get("cat") == category]
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from moeprof.analyzers.tables import CLASS, CLASSES
 from moeprof.errors import InputNotFoundError, RulesError
+from moeprof.traces.schema import Schema
 
 _RULE_KEYS = frozenset(
     ("id", "class", "backend", "pattern", "ignore_case", "gemms", "only", "otherwise", "role", "note")
@@ -24,7 +25,7 @@ _ONLY = ("in-moe-block", "moe-trace", "between-gemms")
 _ROLES = ("align", "draft-start")
 
 #: One row per distinct name: class, backend and the refinements of its rule.
-NAME_CLASSES: dict[str, object] = {
+NAME_CLASSES: Schema = {
     "name": pl.String,
     "class": CLASS,
     "backend": pl.String,
@@ -89,7 +90,7 @@ class Classifier:
                 rows.append((name, "other", None, 0, None, None, None))
             else:
                 rows.append((name, rule.class_, rule.backend, rule.gemms, rule.only, rule.otherwise, rule.role))
-        return pl.DataFrame(rows, schema=NAME_CLASSES, orient="row")  # type: ignore[arg-type]
+        return pl.DataFrame(rows, schema=NAME_CLASSES, orient="row")
 
     def collective(self, name: str) -> str:
         """Return the class of a collective name as NCCL metadata writes it; an unknown one is ``comm_other``."""

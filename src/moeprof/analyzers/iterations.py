@@ -6,10 +6,10 @@ import polars as pl
 
 from moeprof.analyzers import completeness, operators
 from moeprof.analyzers.classify import Classifier
-from moeprof.analyzers.markers import FOUND, Family, FoundMarkers, MarkerChoice, find_markers, marker_rules
+from moeprof.analyzers.markers import Family, FoundMarkers, MarkerChoice, find_markers, marker_rules
 from moeprof.analyzers.phases import with_phases
 from moeprof.analyzers.refine import refine
-from moeprof.analyzers.tables import ACTIVITY, ATTRIBUTED, CLASS, ITERATIONS, Attribution
+from moeprof.analyzers.tables import ACTIVITY, ATTRIBUTED, CLASS, ITERATIONS, KIND, Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
 from moeprof.wording import duration
@@ -128,7 +128,7 @@ def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
             markers = rows.select(
                 pl.col("name").alias("label"),
                 pl.lit(None, dtype=pl.String).alias("number"),
-                pl.lit(None, dtype=FOUND["kind"]).alias("kind"),  # type: ignore[arg-type]
+                pl.lit(None, dtype=KIND).alias("kind"),
                 "track",
                 pl.col("launch_start_ns").alias("start_ns"),
                 pl.col("launch_start_ns").alias("end_ns"),

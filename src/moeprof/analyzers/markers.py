@@ -13,10 +13,11 @@ import polars as pl
 from moeprof.analyzers.tables import KIND
 from moeprof.errors import UsageError
 from moeprof.findings import Finding
+from moeprof.traces.schema import Schema
 from moeprof.traces.trace import RankTrace
 
 #: Markers of the family in use, by start: label, step number (null where the label has none), kind (null likewise).
-FOUND: dict[str, object] = {
+FOUND: Schema = {
     "label": pl.String,
     "number": pl.String,
     "kind": KIND,
@@ -149,7 +150,7 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
         findings.append(
             Finding("marker-not-found", "warning", f"no host range matches the pattern {choice.pattern!r}", rank.key)
         )
-    return FoundMarkers(None, pl.DataFrame(schema=FOUND), tuple(findings))  # type: ignore[arg-type]
+    return FoundMarkers(None, pl.DataFrame(schema=FOUND), tuple(findings))
 
 
 def _matching(candidates: pl.DataFrame, family: Family, *, search: bool = False) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from moeprof.findings import Finding
-from moeprof.traces.schema import ACTIVITIES
+from moeprof.traces.schema import ACTIVITIES, Schema
 
 CLASSES = (
     "moe_gemm", "moe_fused", "moe_route", "moe_act", "moe_combine", "dense_gemm", "attention", "kv_cache", "norm",
@@ -32,7 +32,7 @@ KIND = pl.Enum(KINDS)
 ACTIVITY = pl.Enum((*ACTIVITIES, "operator"))
 
 #: One row per iteration of a rank, in order of start.
-ITERATIONS: dict[str, object] = {
+ITERATIONS: Schema = {
     "iteration": pl.Int32,  # 0, 1, 2 ...
     "label": pl.String,
     "kind": KIND,  # null for families without kinds
@@ -48,7 +48,7 @@ ITERATIONS: dict[str, object] = {
 
 #: One row per launch: a kernel, memcpy or memset on a device; on a CPU-only trace an outermost classified operator.
 #: Sorted by start_ns, then event. Times are device times (host times on a CPU-only trace).
-ATTRIBUTED: dict[str, object] = {
+ATTRIBUTED: Schema = {
     "event": pl.UInt32,
     "name": pl.String,
     "class": CLASS,

@@ -86,8 +86,8 @@ def _times(
         family="vllm" if iterations else None,
         cpu_only=activity == "operator",
         counts_over="decode" if iterations else None,
-        iterations=pl.DataFrame(steps, schema=ITERATIONS),  # type: ignore[arg-type]
-        launches=pl.DataFrame(rows, schema=ATTRIBUTED),  # type: ignore[arg-type]
+        iterations=pl.DataFrame(steps, schema=ITERATIONS),
+        launches=pl.DataFrame(rows, schema=ATTRIBUTED),
     )
     return base, known, attribution
 

@@ -162,7 +162,7 @@ def test_kernels_that_differ_between_ranks_are_listed_in_one_finding() -> None:
     # WHEN compared
     findings = found(compare(report(*ranks), report(rank([NORM]))), "ranks-differ")
     # THEN one finding lists both kernels, and the class is no finding
-    assert [[kernel["name"] for kernel in one.evidence["kernels"]] for one in findings] == [["a", "b"]]  # type: ignore[index, union-attr, call-overload]
+    assert [[kernel["name"] for kernel in one.evidence["kernels"]] for one in findings] == [["a", "b"]]  # type: ignore[index, union-attr, call-overload]  # evidence is JSON
 
 
 def test_pairs_that_differ_between_ranks_are_a_finding() -> None:

@@ -14,14 +14,25 @@ import pytest
 from moeprof.analyzers.quality import quality_findings
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
 from moeprof.findings import Finding
-from moeprof.traces.schema import COLLECTIVES, EVENTS, INVALID, KERNELS, LAUNCHES, MARKERS, TRACKS, conforms, empty
+from moeprof.traces.schema import (
+    COLLECTIVES,
+    EVENTS,
+    INVALID,
+    KERNELS,
+    LAUNCHES,
+    MARKERS,
+    TRACKS,
+    Schema,
+    conforms,
+    empty,
+)
 from moeprof.traces.trace import RankTrace, TraceMetadata
 from tests.shared import shared
 
 Row = dict[str, object]
 
 
-def _table(rows: Iterable[Row], schema: dict[str, object], **defaults: object) -> pl.DataFrame:
+def _table(rows: Iterable[Row], schema: Schema, **defaults: object) -> pl.DataFrame:
     """Fill a frame of a schema; Enum columns take the words that occur."""
     full = [{**dict.fromkeys(schema), **defaults, **row} for row in rows]
     loose = {name: (dtype if isinstance(dtype, pl.DataType | type) else pl.String) for name, dtype in schema.items()}
@@ -70,7 +81,7 @@ def _rank_trace(
         collectives=empty(COLLECTIVES),
         tracks=empty(TRACKS),
         invalid=_table(({**gpu, **row} for row in invalid), INVALID),
-        metadata=TraceMetadata(raw=raw or {}),  # type: ignore[arg-type]
+        metadata=TraceMetadata(raw=raw or {}),  # type: ignore[arg-type]  # raw is JSON
         event_counts={},
     )
 

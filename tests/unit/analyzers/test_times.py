@@ -33,7 +33,7 @@ def _launches(*rows: dict[str, object]) -> pl.DataFrame:
         }
         for number, row in enumerate(rows)
     ]
-    return pl.DataFrame(full, schema=ATTRIBUTED)  # type: ignore[arg-type]
+    return pl.DataFrame(full, schema=ATTRIBUTED)
 
 
 def _launch(start: int, end: int, **columns: object) -> dict[str, object]:
@@ -56,7 +56,7 @@ def _attribution(
         }
         for number, (start, following, transient, counted) in enumerate(iterations)
     ]
-    table = pl.DataFrame(rows, schema=ITERATIONS)  # type: ignore[arg-type]
+    table = pl.DataFrame(rows, schema=ITERATIONS)
     return Attribution("rank0", family, False, "decode" if iterations else None, table, launches)
 
 

@@ -28,16 +28,16 @@ def schema(kind: str) -> dict[str, object]:
 def unknown(value: JsonValue, shape: dict[str, object], whole: dict[str, object], path: str = "") -> list[str]:
     """Return the keys of a value that its schema does not name."""
     if "$ref" in shape:
-        shape = whole["$defs"][str(shape["$ref"]).removeprefix("#/$defs/")]  # type: ignore[index]
-    for option in shape.get("anyOf", []):  # type: ignore[attr-defined]
+        shape = whole["$defs"][str(shape["$ref"]).removeprefix("#/$defs/")]  # type: ignore[index]  # a schema is JSON
+    for option in shape.get("anyOf", []):  # type: ignore[attr-defined]  # a schema is JSON
         if "$ref" in option and value is not None:
             return unknown(value, option, whole, path)
     found: list[str] = []
     if isinstance(value, list) and isinstance(shape.get("items"), dict):
         for item in value:
-            found += unknown(item, shape["items"], whole, f"{path}[]")  # type: ignore[arg-type]
+            found += unknown(item, shape["items"], whole, f"{path}[]")  # type: ignore[arg-type]  # a schema is JSON
     if isinstance(value, dict) and "properties" in shape:
-        properties: dict[str, dict[str, object]] = shape["properties"]  # type: ignore[assignment]
+        properties: dict[str, dict[str, object]] = shape["properties"]  # type: ignore[assignment]  # a schema is JSON
         for key, item in value.items():
             found += unknown(item, properties[key], whole, f"{path}.{key}") if key in properties else [f"{path}.{key}"]
     return found

@@ -35,7 +35,7 @@ def named(name: str, **changes: object) -> str:
     kernel = KernelCount(name, "other", "target", None, 22, 1, 99_000_000)
     report = samples.report(1)
     rank = replace(report.ranks[0], kernels=(kernel,))
-    return render_reports([replace(report, ranks=(rank,))], "text", Look(**changes))  # type: ignore[arg-type]
+    return render_reports([replace(report, ranks=(rank,))], "text", Look(**changes))  # type: ignore[arg-type]  # fields by name
 
 
 @pytest.mark.parametrize("name", PAGES)
