@@ -89,7 +89,7 @@ def test_it_keeps_digits_metadata_and_says_what_it_did(tmp_path: Path) -> None:
     assert '"dur":0.100' in text
     assert '"name":"a  \\" b"' in text
     whole = json.loads(text)
-    assert (whole["schemaVersion"], whole["traceName"]) == (1, "t")
+    assert (whole["schemaVersion"], whole["traceName"]) == (1, "in.json")
     assert whole["moeprof_cut"]["from"] == "in.json"
     assert whole["moeprof_cut"]["iterations"] == "0..0 of 0..3, by launch"
 

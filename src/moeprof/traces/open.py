@@ -53,9 +53,11 @@ def open_trace(
         MoeprofError: One of the classes of `moeprof.errors`, with the file and the position where known.
 
     Example:
-        >>> trace = open_trace("traces/h200/base")  # doctest: +SKIP
-        >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height  # doctest: +SKIP
-        36387
+        >>> trace = open_trace("samples/h200/base")
+        >>> trace.ranks
+        ('dp0_pp0_tp0_dcp0_ep0_rank0', 'dp1_pp0_tp0_dcp0_ep1_rank0')
+        >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height
+        5001
     """
     del cache
     source = os.fspath(path)

@@ -35,8 +35,7 @@ Row = dict[str, object]
 def _table(rows: Iterable[Row], schema: Schema, **defaults: object) -> pl.DataFrame:
     """Fill a frame of a schema; Enum columns take the words that occur."""
     full = [{**dict.fromkeys(schema), **defaults, **row} for row in rows]
-    loose = {name: (dtype if isinstance(dtype, pl.DataType | type) else pl.String) for name, dtype in schema.items()}
-    loose = {name: pl.String if dtype is pl.Enum else dtype for name, dtype in loose.items()}
+    loose = {name: pl.String if dtype is pl.Enum else dtype for name, dtype in schema.items()}
     frame = pl.DataFrame(full, schema=loose)
     words = [name for name, dtype in schema.items() if dtype is pl.Enum]
     frame = frame.with_columns(

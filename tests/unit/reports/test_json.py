@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from moeprof.findings import JsonValue
+from moeprof.reports import explanation
 from moeprof.reports.json import dump
 from moeprof.reports.look import Look
 from moeprof.reports.outcome import Outcome
@@ -57,6 +58,16 @@ def test_a_diff_obeys_its_schema() -> None:
     value = json.loads(render_diff(samples.diff(), "json", Look(), Outcome(1, "")))
     jsonschema.Draft202012Validator(schema("diff")).validate(value)
     assert unknown(value, schema("diff"), schema("diff")) == []
+
+
+def test_several_reports_and_an_explanation_obey_their_schemas() -> None:
+    # GIVEN the shipped schemas WHEN two reports, or an explanation, are rendered THEN they are valid
+    two = json.loads(render_reports([samples.report(1), samples.cpu_report()], "json", Look()))
+    jsonschema.Draft202012Validator(schema("reports")).validate(two)
+    none = dict.fromkeys(("rule", "pattern", "backend", "source"))
+    explained = json.loads(explanation.render("k", {"class": "other", **none}, "json", Look()))
+    jsonschema.Draft202012Validator(schema("explanation")).validate(explained)
+    assert sorted(explained) == sorted(schema("explanation")["properties"])  # type: ignore[call-overload]  # JSON
 
 
 def test_a_missing_key_breaks_the_schema() -> None:
