@@ -8,18 +8,18 @@ Without folders: the full H200 traces where they are there (MOEPROF_SHARED, or .
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from benchmarks.measure import BenchmarkError, measure, spread
+from tests.shared import shared_root
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def folders() -> list[Path]:
     """Return the folders of the two arms to compare."""
-    full = Path(os.environ.get("MOEPROF_SHARED", ROOT.parent / "shared")) / "traces" / "h200"
+    full = shared_root() / "traces" / "h200"
     home = full if full.is_dir() else ROOT / "samples" / "h200"
     return [home / "base", home / "triton"]
 

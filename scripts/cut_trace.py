@@ -4,7 +4,8 @@
 
 What stays: the markers of iterations i..j; the calls on the marker's thread, from the start of marker i up to the start of
 marker j+1, that made device rows or are launches; the device rows of these calls; the other annotations and the profiler's
-overhead that begin in that stretch; every metadata event and every header key. Without any device row the host operators of
+overhead that begin in that stretch; every metadata event and every header key, but for the name of the host; `traceName` becomes the name
+of the file. Without any device row the host operators of
 the marker's thread stay instead. What goes: flow events, device-side annotation spans, Python frames, all else.
 
 The text of what stays is not rewritten, only its white space: every number keeps its digits. The header key `moeprof_cut`
@@ -28,6 +29,7 @@ MARKER = r"^execute_(?:context_\d+\([\d_]+\)|\d+_context_\d+\(.*\))_generation_\
 DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 CALL = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver"})
 LAUNCH = re.compile(r"launch|memcpy|memset", re.IGNORECASE)
+LOCAL = frozenset({"host_name"})  # header keys that name the machine
 LEFT_OUT = "flow events, device-side annotation spans, python_function, calls that are not launches"
 
 _DECODER = json.JSONDecoder(parse_float=str)  # digits stay text
@@ -157,8 +159,9 @@ def cut(text: str, *, source: str, digest: str, marker: re.Pattern[str], first: 
     for key, start, end in members(text):
         if key == "traceEvents":
             kept, total = choose(list(read_events(text, start)), marker, first, last)
-        else:
-            (head if kept is None else tail).append(f"{json.dumps(key)}:{squeeze(text[start:end])}")
+        elif key not in LOCAL:
+            value = json.dumps(source) if key == "traceName" else squeeze(text[start:end])
+            (head if kept is None else tail).append(f"{json.dumps(key)}:{value}")
     if kept is None:
         raise CutError("no traceEvents")
     note = {

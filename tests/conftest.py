@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 import moeprof
 from tests.oracle import kineto as oracle
+from tests.shared import shared
 
 # The same examples in every run; HYPOTHESIS_PROFILE=search looks for new ones, many at random.
 _SLOW = [HealthCheck.too_slow]
@@ -30,18 +31,10 @@ def pytest_report_header() -> str:
     return "moeprof reader: " + ("native" if HAS_NATIVE else "NOT BUILT, the plain reader of the tests stands in")
 
 
-def shared_folder() -> Path:
-    """Return where the shared test data should be."""
-    return Path(os.environ.get("MOEPROF_SHARED", Path(__file__).parents[2] / "shared"))
-
-
 @pytest.fixture(scope="session")
 def shared_traces() -> Path:
     """Return the folder of shared test traces; skip where it is absent."""
-    folder = shared_folder() / "traces"
-    if not folder.is_dir():
-        pytest.skip(f"no shared traces at {folder}: set MOEPROF_SHARED")
-    return folder
+    return shared("traces")
 
 
 @pytest.fixture

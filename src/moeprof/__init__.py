@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moeprof.analyzers.compare import diff
-    from moeprof.analyzers.report import report
     from moeprof.analyzers.results import Diff, Report
+    from moeprof.api import diff, report
     from moeprof.errors import MoeprofError
     from moeprof.findings import Finding
     from moeprof.traces.open import open_trace
@@ -38,9 +37,9 @@ _HOME = {
     "RankTrace": "moeprof.traces.trace",
     "Report": "moeprof.analyzers.results",
     "Trace": "moeprof.traces.trace",
-    "diff": "moeprof.analyzers.compare",
+    "diff": "moeprof.api",
     "open_trace": "moeprof.traces.open",
-    "report": "moeprof.analyzers.report",
+    "report": "moeprof.api",
 }
 
 

@@ -99,12 +99,13 @@ def _version_option(streams: Streams) -> click.Option:
 
 def _version() -> str:
     from moeprof import __version__
+    from moeprof.errors import NativeMissingError
 
     try:
         from moeprof.traces.kineto import build_info
 
         info = build_info()
-    except ImportError:
+    except NativeMissingError:
         return f"moeprof {__version__} (native module not installed)"
     profile = info.get("profile", "unknown build")
     slow = "; a debug build is slow" if profile == "debug" else ""

@@ -107,6 +107,12 @@ class RulesError(MoeprofError):
     slug = "rules-invalid"
 
 
+class NativeMissingError(MoeprofError):
+    """The compiled reader is not installed, or does not load."""
+
+    slug = "native-missing"
+
+
 class NothingToCompareError(MoeprofError):
     """Two subjects without anything comparable."""
 

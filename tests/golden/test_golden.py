@@ -23,13 +23,14 @@ import pytest
 
 from moeprof import __version__
 from moeprof.cli import main
+from tests.shared import shared_root
 
 CASES = Path(__file__).parent / "cases"
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
     "data": ROOT / "tests" / "data",
     "samples": ROOT / "samples",
-    "shared": Path(os.environ.get("MOEPROF_SHARED", ROOT.parent / "shared")),
+    "shared": shared_root(),
 }
 WRITE = os.environ.get("MOEPROF_GOLDEN") == "write"
 CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "_MOEPROF_COMPLETE")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from moeprof import _native
+from tests.shared import shared
 
 
 @pytest.fixture(scope="session")
 def traces() -> Path:
     """Return the folder of shared traces, or skip."""
-    default = Path(__file__).resolve().parents[2].parent / "shared"
-    folder = Path(os.environ.get("MOEPROF_SHARED", default)) / "traces"
-    if not folder.is_dir():
-        pytest.skip(f"no shared traces at {folder}: set MOEPROF_SHARED")
-    return folder
+    return shared("traces")
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_native_classes_are_made_by_the_reader_only(thing: type) -> None:
 
 def test_native_objects_are_frozen(read: Read) -> None:
     with pytest.raises(AttributeError):
-        read(TEXT).partial = True  # type: ignore[misc]
+        read(TEXT).partial = True  # type: ignore[misc]  # it must refuse
 
 
 def test_build_info_tells_the_profile() -> None:

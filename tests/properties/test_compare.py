@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moeprof.analyzers.compare import compare
+from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.results import Change, Diff, KernelRow, PairChange, Report, StructureRow, TimeRow
 from moeprof.findings import SEVERITIES, Finding, JsonValue
 from tests.unit.analyzers.reports import Kernel, pairs, rank, report

@@ -94,7 +94,7 @@ def test_times_of_any_rows_keep_their_order(rows: list[tuple[Row, tuple[str, str
             }
             for number, ((device, start, end), (activity, name)) in enumerate(rows)
         ],
-        schema=ATTRIBUTED,  # type: ignore[arg-type]
+        schema=ATTRIBUTED,
     )
     # WHEN totals are taken
     totals = time_totals(launches)

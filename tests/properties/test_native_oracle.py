@@ -15,8 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tests.conftest import HAS_NATIVE, shared_folder
+from tests.conftest import HAS_NATIVE
 from tests.oracle import kineto as oracle
+from tests.shared import shared_root
 
 if HAS_NATIVE:
     from moeprof import _native
@@ -354,7 +355,7 @@ def test_cut_gzip(cut: int) -> None:
         assert read(_native, path, recover=True).facts["partial"] is True
 
 
-SHARED = shared_folder() / "traces"
+SHARED = shared_root() / "traces"
 
 
 MEDIUM = 400_000

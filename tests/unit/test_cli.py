@@ -105,7 +105,7 @@ def test_the_list_of_commands_says_what_each_help_says_first() -> None:
         (["report", "x", "--explain-class", "k"], "--explain-class needs no path"),
         (["report", "--explain-class", "k", "--format", "markdown"], "formats text and json only"),
         (["report", "x", "--marker", "("], "not a regular expression"),
-        (["report", "x", "--marker-family", "user"], "needs --marker REGEX"),
+        (["report", "x", "--marker-family", "user"], "needs a pattern"),
         (["report", "x", "--marker", "a", "--marker-family", "vllm"], "exclude each other"),
         (["diff", "a", "b", "--fail-on", "regresion"], "no such word: regresion"),
         (["diff", "a", "b", "--fail-on", "none,gate"], "none stands alone"),
@@ -263,9 +263,15 @@ def test_explain_class() -> None:
 
 
 def changed(verdict: Verdict, **changes: object) -> Diff:
-    return replace(samples.same_diff(), verdict=verdict, **changes)  # type: ignore[arg-type]
+    return replace(samples.same_diff(), verdict=verdict, **changes)  # type: ignore[arg-type]  # fields by name
 
 
+def measured(result: Diff) -> Diff:
+    """Return a diff that holds serving metrics."""
+    return replace(result, serving=({"metric": "output_throughput"},))
+
+
+ALL_WORDS = ",".join(fail_on.WORDS)
 ONE_MORE = (StructureRow("copy", "target", 1, 2, "more"),)
 LOST = replace(samples.same_diff().pairs, ag_rs=PairChange(45, None))
 
@@ -275,14 +281,14 @@ LOST = replace(samples.same_diff().pairs, ag_rs=PairChange(45, None))
     [
         (samples.diff(), "none", 0, "because --fail-on none"),
         (samples.diff(), "structure", 1, "because --fail-on structure"),
-        (samples.diff(), "regression,structure", 1, "because --fail-on structure"),
-        (samples.diff(), "regression", 0, "because nothing of --fail-on regression happened"),
+        (measured(samples.diff()), "regression,structure", 1, "because --fail-on structure"),
+        (measured(samples.diff()), "regression", 0, "because nothing of --fail-on regression happened"),
         (changed("regressed"), "regression", 1, "because --fail-on regression"),
         (changed("regressed", structure=ONE_MORE), "structure", 1, "because --fail-on structure"),
         (changed("inconclusive"), "inconclusive", 1, "because --fail-on inconclusive"),
         (changed("unchanged", pairs=LOST), "missing", 1, "because --fail-on missing"),
         (changed("unchanged", findings=(Finding("gate-failed", "error", "x"),)), "gate", 1, "because --fail-on gate"),
-        (changed("unchanged"), ",".join(fail_on.WORDS), 0, f"because nothing of --fail-on {','.join(fail_on.WORDS)}"),
+        (measured(changed("unchanged")), ALL_WORDS, 0, f"because nothing of --fail-on {ALL_WORDS} happened"),
     ],
 )
 def test_fail_on(monkeypatch: pytest.MonkeyPatch, result: Diff, words: str, code: int, because: str) -> None:
@@ -305,10 +311,30 @@ def test_nothing_comparable_is_an_error_that_says_why(monkeypatch: pytest.Monkey
     assert out.endswith("verdict: not_comparable; exit 2 because nothing could be compared\n")
 
 
-def test_a_trace_against_itself_is_never_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    # GIVEN a trace in which nothing is countable WHEN it is compared with itself THEN the code is 0
-    compare_as(monkeypatch, changed("not_comparable"))
-    assert call("diff", "a", "./a")[0] == 0
+@pytest.mark.parametrize("words", ["regression", "gate", "inconclusive", "regression,gate", "structure,regression"])
+def test_words_that_paths_cannot_answer_are_not_green_in_silence(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    # GIVEN a diff of paths, which carries no serving metrics
+    compare_as(monkeypatch, changed("unchanged"))
+    # WHEN it is to fail on what only these metrics tell
+    code, out, err = call("diff", "a", "b", "--fail-on", words)
+    # THEN the last line and a warning say what could not be judged
+    unknown = " and ".join(word for word in words.split(",") if word != "structure")
+    said = f"{unknown} could not be judged: paths carry no serving metrics"
+    because = " because nothing of --fail-on structure happened" if "structure" in words else ""
+    assert out.splitlines()[-1] == f"verdict: unchanged; exit 0{because}; {said}"
+    assert (code, err) == (0, f"moeprof: warning: --fail-on: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"traceEvents": []}', '{"traceEvents": [{"ph": "M", "name": "x", "pid": 1, "args": {}}]}']
+)
+def test_a_copy_is_as_unchanged_as_the_trace_itself(tmp_path: Path, text: str) -> None:
+    # GIVEN a trace in which nothing is countable, and its copy
+    one, copy = tmp_path / "one.json", tmp_path / "copy.json"
+    one.write_text(text)
+    copy.write_text(text)
+    # WHEN it is compared with either THEN the code is 0
+    assert [call("diff", str(one), str(other))[0] for other in (one, copy)] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +354,7 @@ def test_a_trace_against_itself_is_never_an_error(monkeypatch: pytest.MonkeyPatc
 def test_colour(choice: str, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
     # WHEN option, environment and stream disagree THEN the documented one wins
     stream = io.StringIO()
-    stream.isatty = lambda: terminal  # type: ignore[method-assign]
+    stream.isatty = lambda: terminal  # type: ignore[method-assign]  # a terminal for the test
     assert streams.use_color(choice, stream, environ) is wanted
 
 

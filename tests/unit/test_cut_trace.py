@@ -44,6 +44,18 @@ def cut(tmp_path: Path, text: str, iterations: str) -> tuple[int, str]:
     return code, gzip.decompress(target.read_bytes()).decode() if target.exists() else ""
 
 
+def test_it_does_not_tell_the_machine(tmp_path: Path) -> None:
+    # GIVEN a header with the host's name and a path of its disk
+    text = (
+        trace()
+        .replace('"schemaVersion": 1', '"schemaVersion": 1, "host_name": "box"')
+        .replace('"t"}', '"/tmp/x.json"}')
+    )
+    # WHEN it is cut THEN the one is gone and the other is the file's name
+    header = json.loads(cut(tmp_path, text, "1..2")[1])
+    assert (header.get("host_name"), header["traceName"]) == (None, "in.json")
+
+
 def names(text: str, category: str) -> list[str]:
     return [event["name"] for event in json.loads(text)["traceEvents"] if event.get("cat") == category]
 
@@ -77,7 +89,7 @@ def test_it_keeps_digits_metadata_and_says_what_it_did(tmp_path: Path) -> None:
     assert '"dur":0.100' in text
     assert '"name":"a  \\" b"' in text
     whole = json.loads(text)
-    assert (whole["schemaVersion"], whole["traceName"]) == (1, "t")
+    assert (whole["schemaVersion"], whole["traceName"]) == (1, "in.json")
     assert whole["moeprof_cut"]["from"] == "in.json"
     assert whole["moeprof_cut"]["iterations"] == "0..0 of 0..3, by launch"
 

@@ -10,27 +10,10 @@ import pytest
 from moeprof import errors
 from moeprof.cli import main
 from moeprof.commands import analysis
+from tests.unit.test_error_inputs import REAL
 
+#: Errors of a capture, which needs a server to happen. Those of the analysis happen in `test_error_inputs`.
 EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
-    errors.UsageError: (errors.UsageError("two formats go to stdout", hint="use one"), "usage"),
-    errors.InputNotFoundError: (errors.InputNotFoundError("no such file or folder", path="x"), "input-not-found"),
-    errors.TraceEmptyError: (errors.TraceEmptyError("the file is empty", path="x", byte=0), "trace-empty"),
-    errors.TraceTruncatedError: (
-        errors.TraceTruncatedError("the file ends inside an event", path="x", line=3, byte=99, hint="--recover"),
-        "trace-truncated",
-    ),
-    errors.TraceMalformedError: (
-        errors.TraceMalformedError("unescaped quote in a string", path="x", line=3, byte=99),
-        "trace-malformed",
-    ),
-    errors.ManyDocumentsError: (
-        errors.ManyDocumentsError("another document follows the first", path="x", line=2, byte=50),
-        "trace-many-documents",
-    ),
-    errors.NotATraceError: (errors.NotATraceError("an object without traceEvents", path="x"), "not-a-trace"),
-    errors.UnsupportedFormatError: (errors.UnsupportedFormatError("a report of nsys", path="x"), "format-unsupported"),
-    errors.DuplicateRankError: (errors.DuplicateRankError("a and b are both rank 0", path="x"), "rank-duplicate"),
-    errors.RulesError: (errors.RulesError("no class moe_gem", path="rules.toml", line=4), "rules-invalid"),
     errors.ConfigError: (
         errors.ConfigError("unknown key 'arm'", path="moeprof.toml", line=3, hint="did you mean 'arms'?"),
         "config-invalid",
@@ -39,15 +22,14 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
         errors.StoreLockedError("another moeprof writes to the store", path="lock", hint="wait for it"),
         "store-locked",
     ),
-    errors.ManifestError: (errors.ManifestError("the manifest is not JSON", path="manifest.json"), "manifest-invalid"),
-    errors.StoreWriteError: (errors.StoreWriteError("cannot store the run: the disk is full"), "store-write-failed"),
     errors.GateFailedError: (errors.GateFailedError("1 gate failed: token-counts"), "capture-gate-failed"),
-    errors.NothingToCompareError: (errors.NothingToCompareError("no iterations on either side"), "nothing-to-compare"),
     errors.PassFailedError: (errors.PassFailedError("all 8 requests failed: HTTP 500", path="x.json"), "pass-failed"),
     errors.WindowFailedError: (
         errors.WindowFailedError("no trace appeared", path="traces", hint="wait"),
         "window-failed",
     ),
+    errors.ManifestError: (errors.ManifestError("the manifest is not JSON", path="manifest.json"), "manifest-invalid"),
+    errors.StoreWriteError: (errors.StoreWriteError("cannot store the run: the disk is full"), "store-write-failed"),
     errors.CaptureError: (errors.CaptureError("the command did not end within 9 s", path="x"), "capture-failed"),
     errors.ServerDiedError: (
         errors.ServerDiedError("the server ended with exit code 1 before it was ready", path="x", hint="read x"),
@@ -66,12 +48,13 @@ def catalogue(root: type[errors.MoeprofError] = errors.MoeprofError) -> list[typ
 def test_every_error_has_an_example() -> None:
     # GIVEN the catalogue THEN no class of it lacks an example here
     defined = {item for item in catalogue() if item.__module__ == errors.__name__}
-    assert defined == set(EXAMPLES)
+    assert defined == EXAMPLES.keys() | REAL.keys()
+    assert not EXAMPLES.keys() & REAL.keys()
 
 
 def test_slugs_are_distinct_and_in_kebab_case() -> None:
     # GIVEN the catalogue THEN each error can be told by its slug
-    slugs = [item.slug for item in EXAMPLES]
+    slugs = [item.slug for item in (*EXAMPLES, *REAL)]
     assert len(set(slugs)) == len(slugs)
     assert [slug for slug in slugs if not re.fullmatch(r"[a-z]+(-[a-z]+)*", slug)] == []
 

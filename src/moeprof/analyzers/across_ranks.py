@@ -12,17 +12,18 @@ from typing import TypeAlias
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, duration, plural
 from moeprof.analyzers.results import AcrossRanks, AgRsPairs, GemmPairs, RankDifference, RankReport, Skew
 from moeprof.analyzers.tables import Attribution
 from moeprof.analyzers.times import spread
 from moeprof.findings import Finding, JsonValue
+from moeprof.wording import duration, plural
 
 #: Base time in Unix ns, whether the file states it, and the attribution of the rank.
 RankTimes: TypeAlias = tuple[int, bool, Attribution]
 _Figures: TypeAlias = dict[str, JsonValue]
 
 _MATCHED = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "reduce")
+_NAMED = 3  # figures that a message spells out
 _APART_NS = 1_000_000_000
 
 
@@ -86,9 +87,9 @@ def _ranks_differ(differences: tuple[RankDifference, ...]) -> Iterator[Finding]:
         return
     listed = "; ".join(
         f"{difference.what} " + ", ".join(f"{rank}: {_shown(value)}" for rank, value in difference.values.items())
-        for difference in differences[:FIRST]
+        for difference in differences[:_NAMED]
     )
-    more = f"; and {len(differences) - FIRST} more" if len(differences) > FIRST else ""
+    more = f"; and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
     message = f"the ranks differ in {plural(len(differences), 'figure')}: {listed}{more}"
     evidence: dict[str, JsonValue] = {difference.what: dict(difference.values) for difference in differences}
     yield Finding("ranks-differ", "warning", message, None, {"differences": evidence})

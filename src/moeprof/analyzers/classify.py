@@ -15,13 +15,17 @@ import polars as pl
 
 from moeprof.analyzers.tables import CLASS, CLASSES
 from moeprof.errors import InputNotFoundError, RulesError
+from moeprof.traces.schema import Schema
 
-_RULE_KEYS = {"id", "class", "backend", "pattern", "ignore_case", "gemms", "only", "otherwise", "role", "note"}
+_RULE_KEYS = frozenset(
+    ("id", "class", "backend", "pattern", "ignore_case", "gemms", "only", "otherwise", "role", "note")
+)
+_COLLECTIVE_KEYS = frozenset(("class", "pattern", "note"))
 _ONLY = ("in-moe-block", "moe-trace", "between-gemms")
 _ROLES = ("align", "draft-start")
 
 #: One row per distinct name: class, backend and the refinements of its rule.
-NAME_CLASSES: dict[str, object] = {
+NAME_CLASSES: Schema = {
     "name": pl.String,
     "class": CLASS,
     "backend": pl.String,
@@ -86,7 +90,7 @@ class Classifier:
                 rows.append((name, "other", None, 0, None, None, None))
             else:
                 rows.append((name, rule.class_, rule.backend, rule.gemms, rule.only, rule.otherwise, rule.role))
-        return pl.DataFrame(rows, schema=NAME_CLASSES, orient="row")  # type: ignore[arg-type]
+        return pl.DataFrame(rows, schema=NAME_CLASSES, orient="row")
 
     def collective(self, name: str) -> str:
         """Return the class of a collective name as NCCL metadata writes it; an unknown one is ``comm_other``."""
@@ -139,45 +143,51 @@ def _parse(text: str, source: str) -> Classifier:
     if not isinstance(rules, list) or not isinstance(collectives, list):
         raise RulesError("rules are tables: write [[rule]] and [[collective]]", path=source)
     parsed = tuple(_rule(entry, number, source) for number, entry in enumerate(rules, 1))
-    named = tuple(
-        (
-            _pattern(entry, f"collective {number}", source, ignore_case=True),
-            _class(entry, f"collective {number}", source),
-        )
-        for number, entry in enumerate(collectives, 1)
-    )
-    return Classifier(parsed, named)
+    return Classifier(parsed, tuple(_collective(entry, number, source) for number, entry in enumerate(collectives, 1)))
 
 
-def _rule(entry: object, number: int, source: str) -> Rule:
-    label = f"rule {number}"
+def _collective(entry: object, number: int, source: str) -> tuple[re.Pattern[str], str]:
+    label = f"collective {number}"
+    table = _table(entry, label, _COLLECTIVE_KEYS, source)
+    return _pattern(table, label, source, ignore_case=True), _class(table, label, source)
+
+
+def _table(entry: object, label: str, keys: frozenset[str], source: str) -> dict[str, object]:
     if not isinstance(entry, dict):
         raise RulesError(f"{label} is not a table", path=source)
-    label = f"rule {entry.get('id', number)!r}"
-    unknown = set(entry) - _RULE_KEYS
+    unknown = set(entry) - keys
     if unknown:
         raise RulesError(f"unknown key {sorted(unknown)[0]!r} in {label}", path=source)
+    return entry
+
+
+def _rule(raw: object, number: int, source: str) -> Rule:
+    label = f"rule {raw.get('id', number)!r}" if isinstance(raw, dict) else f"rule {number}"
+    entry = _table(raw, label, _RULE_KEYS, source)
     class_ = _class(entry, label, source)
     only, otherwise, role = entry.get("only"), entry.get("otherwise"), entry.get("role")
-    if only is not None and (only not in _ONLY or otherwise not in CLASSES):
+    if (only, otherwise) != (None, None) and (only not in _ONLY or otherwise not in CLASSES):
         raise RulesError(f"{label}: `only` is one of {', '.join(_ONLY)} and needs a class in `otherwise`", path=source)
     if role is not None and role not in _ROLES:
         raise RulesError(f"{label}: `role` is one of {', '.join(_ROLES)}", path=source)
     gemms = entry.get("gemms", 1)
-    if gemms not in (1, 2) or isinstance(gemms, bool):
+    if not isinstance(gemms, int) or isinstance(gemms, bool) or gemms not in (1, 2):
         raise RulesError(f"{label}: `gemms` is 1 or 2", path=source)
+    ignore_case = entry.get("ignore_case", False)
+    if not isinstance(ignore_case, bool):
+        raise RulesError(f"{label}: `ignore_case` is true or false", path=source)
     backend = entry.get("backend")
     if backend is not None and not isinstance(backend, str):
         raise RulesError(f"{label}: `backend` is a name", path=source)
     return Rule(
         id=str(entry.get("id", f"rule-{number}")),
         class_=class_,
-        pattern=_pattern(entry, label, source, ignore_case=bool(entry.get("ignore_case", False))),
+        pattern=_pattern(entry, label, source, ignore_case=ignore_case),
         backend=backend,
         gemms=gemms if class_ == "moe_gemm" else 0,
-        only=only,
-        otherwise=otherwise,
-        role=role,
+        only=None if only is None else str(only),
+        otherwise=None if otherwise is None else str(otherwise),
+        role=None if role is None else str(role),
         source=source,
     )
 

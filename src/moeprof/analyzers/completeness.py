@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import polars as pl
 
+from moeprof.analyzers.commonest import commonest_kind
+from moeprof.analyzers.medians import twice_median
 from moeprof.analyzers.tables import KINDS
 
 #: The first iteration is a start transient where its wall time or kernel sum is more than this many times the others' median.
-TRANSIENT_FACTOR = 1.25
+TRANSIENT_FACTOR = Fraction(5, 4)
 _TRANSIENT_NEEDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StartTransient:
+    """The figure by which the first iteration is a start transient: ``wall`` or ``kernel_sum``, and the others' median."""
+
+    iteration: int
+    figure: str
+    value_ns: int
+    median_of_others_ns: int
 
 
 def mark(
@@ -63,8 +78,7 @@ def counts_over(iterations: pl.DataFrame) -> str | None:
     kinds = complete["kind"].drop_nulls().cast(pl.String).to_list()
     if "decode" in kinds:
         return "decode"
-    others = [kind for kind in KINDS if kind != "idle" and kind in kinds]
-    return max(others, key=kinds.count, default=None)
+    return commonest_kind(kind for kind in kinds if kind != "idle")
 
 
 def _with_reasons(iterations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +145,7 @@ def _short_replay(calls: pl.DataFrame, peers: pl.DataFrame, last: int) -> str | 
     """Compare the kernels of each graph replay of the last iteration with the same replay (by order) of the others."""
     replays = (
         calls.filter("is_graph", pl.col("iteration").is_not_null())
-        .sort("start_ns")
+        .sort("start_ns", "kernel_rows")
         .with_columns(pl.int_range(pl.len()).over("iteration").alias("nth"))
     )
     least = (
@@ -152,25 +166,33 @@ def _short_replay(calls: pl.DataFrame, peers: pl.DataFrame, last: int) -> str | 
     )
 
 
-def _with_transient(iterations: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+def start_transient(iterations: pl.DataFrame, launches: pl.DataFrame) -> StartTransient | None:
+    """Return the figures by which the first iteration is a start transient, or None where it is none.
+
+    Args:
+        iterations: ITERATIONS with ``partial``.
+        launches: attributed rows with ``iteration``, ``duration_ns``, ``activity``.
+    """
+    if len(iterations) < _TRANSIENT_NEEDS:
+        return None
     sums = (
         launches.filter(pl.col("activity") == "kernel")
         .group_by("iteration")
-        .agg(pl.col("duration_ns").sum().alias("sum"))
+        .agg(pl.col("duration_ns").sum().alias("kernel_sum"))
     )
     seen = iterations.join(sums, on="iteration", how="left", maintain_order="left").with_columns(
         (pl.col("next_start_ns") - pl.col("start_ns")).alias("wall")
     )
     first = seen.row(0, named=True)
     rest = seen.filter(~pl.col("partial"), pl.col("iteration") != first["iteration"])
-    is_transient = len(iterations) >= _TRANSIENT_NEEDS and any(
-        _exceeds(first[figure], rest[figure].drop_nulls()) for figure in ("wall", "sum")
-    )
-    return iterations.with_columns(
-        ((pl.col("iteration") == first["iteration"]) & pl.lit(is_transient)).alias("transient")
-    )
+    for figure in ("wall", "kernel_sum"):
+        value, twice = first[figure], twice_median(rest[figure].drop_nulls().to_list())
+        if value is not None and twice is not None and 2 * value > TRANSIENT_FACTOR * twice:
+            return StartTransient(first["iteration"], figure, value, twice // 2)
+    return None
 
 
-def _exceeds(value: int | None, others: pl.Series) -> bool:
-    median = others.median()
-    return value is not None and isinstance(median, int | float) and value > TRANSIENT_FACTOR * median
+def _with_transient(iterations: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    found = start_transient(iterations, launches)
+    number = None if found is None else found.iteration
+    return iterations.with_columns(pl.col("iteration").eq_missing(number).alias("transient"))

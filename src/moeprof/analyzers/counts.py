@@ -13,7 +13,7 @@ from typing import cast
 import polars as pl
 import polars.selectors as cs
 
-from moeprof.analyzers.commonest import commonest, listed
+from moeprof.analyzers.commonest import by_iteration, commonest
 from moeprof.analyzers.results import ClassCount, IterationCounts, KernelCount
 from moeprof.analyzers.tables import KINDS, Attribution
 from moeprof.findings import Finding, JsonValue
@@ -109,7 +109,7 @@ def _not_constant(rank: str | None, iterations: int, row: dict[str, object]) -> 
         severity="warning",
         message=(
             f"{row['class']} in phase {row['phase']}: {row['commonest']} launches per iteration as a rule; "
-            f"{len(off)} of {iterations} iterations differ ({listed(off)})"
+            f"{len(off)} of {iterations} iterations differ ({by_iteration(off)})"
         ),
         rank=rank,
         evidence={

@@ -7,7 +7,6 @@ import polars as pl
 from moeprof.analyzers import completeness, operators
 from moeprof.analyzers.classify import Classifier
 from moeprof.analyzers.markers import (
-    FOUND,
     Family,
     FoundMarkers,
     MarkerChoice,
@@ -17,11 +16,10 @@ from moeprof.analyzers.markers import (
 )
 from moeprof.analyzers.phases import with_phases
 from moeprof.analyzers.refine import refine
-from moeprof.analyzers.tables import ATTRIBUTED, CLASS, ITERATIONS, Attribution
-from moeprof.findings import Finding
+from moeprof.analyzers.tables import ACTIVITY, ATTRIBUTED, CLASS, ITERATIONS, KIND, Attribution
+from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
-
-_ACTIVITY = pl.Enum(["kernel", "memcpy", "memset", "operator"])
+from moeprof.wording import duration
 
 
 def attribute(rank: RankTrace, *, classifier: Classifier, choice: MarkerChoice | None = None) -> Attribution:
@@ -54,7 +52,7 @@ def attribute(rank: RankTrace, *, classifier: Classifier, choice: MarkerChoice |
         findings += _elsewhere(launches, tracks, rank)
     else:
         findings.append(_none_found(rank))
-    findings += _partial(iterations, rank) + _transient(iterations, rank)
+    findings += _partial(iterations, rank) + _transient(completeness.start_transient(iterations, launches), rank)
     return Attribution(
         rank=rank.key,
         family=found.family.name if found.family else None,
@@ -71,7 +69,7 @@ def _device_rows(rank: RankTrace, classifier: Classifier) -> pl.DataFrame:
     rows = rank.kernels.select(
         "event",
         pl.col("name").cast(pl.String),
-        pl.col("activity").cast(pl.String).cast(_ACTIVITY),
+        pl.col("activity").cast(pl.String).cast(ACTIVITY),
         "device",
         "stream",
         "start_ns",
@@ -96,7 +94,7 @@ def _device_rows(rank: RankTrace, classifier: Classifier) -> pl.DataFrame:
 def _operator_rows(rank: RankTrace, classifier: Classifier) -> pl.DataFrame:
     classes = classifier.names(operators.operator_names(rank))
     rows = operators.operator_launches(rank, classes).with_columns(
-        pl.lit("operator", dtype=_ACTIVITY).alias("activity"),
+        pl.lit("operator", dtype=ACTIVITY).alias("activity"),
         pl.lit(None, dtype=pl.Int64).alias("device"),
         pl.lit(None, dtype=pl.Int64).alias("stream"),
         pl.lit(None, dtype=pl.UInt32).alias("launch"),
@@ -125,16 +123,21 @@ def _with_collective_class(rows: pl.DataFrame, rank: RankTrace, classifier: Clas
 
 
 def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
-    """Mark iterations by a kernel that runs once in each, where nothing else marks them; None unless it runs twice."""
+    """Mark iterations by the launch calls of a kernel that each has once, where nothing else marks them; None below two."""
     names = launches["name"].unique().to_list()
     for pattern in marker_rules().anchors:
         matching = [name for name in names if pattern.search(name)]
-        rows = launches.filter(pl.col("name").is_in(matching), pl.col("launch_start_ns").is_not_null())
+        # A graph may hold the anchor several times; its replay is one launch.
+        rows = (
+            launches.filter(pl.col("name").is_in(matching), pl.col("launch_start_ns").is_not_null())
+            .sort("launch_start_ns", "track", "name")
+            .unique(["track", "launch_start_ns"], keep="first", maintain_order=True)
+        )
         if matching and len(rows) > 1:
             markers = rows.select(
                 pl.col("name").alias("label"),
                 pl.lit(None, dtype=pl.String).alias("number"),
-                pl.lit(None, dtype=FOUND["kind"]).alias("kind"),  # type: ignore[arg-type]
+                pl.lit(None, dtype=KIND).alias("kind"),
                 "track",
                 pl.col("launch_start_ns").alias("start_ns"),
                 pl.col("launch_start_ns").alias("end_ns"),
@@ -144,7 +147,7 @@ def _anchors(launches: pl.DataFrame) -> FoundMarkers | None:
 
 
 def _iterations(markers: pl.DataFrame) -> pl.DataFrame:
-    return markers.sort("start_ns").select(
+    return markers.sort("start_ns", "end_ns", "label", nulls_last=True).select(
         pl.int_range(pl.len(), dtype=pl.Int32).alias("iteration"),
         "label",
         "kind",
@@ -216,11 +219,17 @@ def _partial(iterations: pl.DataFrame, rank: RankTrace) -> list[Finding]:
     return [Finding("partial-iterations", "warning", message, rank.key, {"iterations": dict(reasons)})]
 
 
-def _transient(iterations: pl.DataFrame, rank: RankTrace) -> list[Finding]:
-    if iterations.filter("transient").is_empty():
+def _transient(found: completeness.StartTransient | None, rank: RankTrace) -> list[Finding]:
+    if found is None:
         return []
-    wall = iterations.select((pl.col("next_start_ns") - pl.col("start_ns")).alias("wall"))["wall"]
-    rest = wall.slice(1).drop_nulls().median()
-    message = "iteration 0 is a start transient: it stays in counts and leaves the medians of times"
-    evidence = {"wall_ns": wall[0], "median_of_others_ns": None if rest is None else int(float(str(rest)))}
+    what = {"wall": "lasts", "kernel_sum": "has a kernel sum of"}[found.figure]
+    message = (
+        f"iteration {found.iteration} is a start transient: it {what} {duration(found.value_ns)}, the others "
+        f"{duration(found.median_of_others_ns)} in the median; it stays in counts and leaves the medians of times"
+    )
+    evidence: dict[str, JsonValue] = {
+        "figure": found.figure,
+        "value_ns": found.value_ns,
+        "median_of_others_ns": found.median_of_others_ns,
+    }
     return [Finding("start-transient", "note", message, rank.key, evidence)]

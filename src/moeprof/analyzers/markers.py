@@ -13,10 +13,11 @@ import polars as pl
 from moeprof.analyzers.tables import KIND
 from moeprof.errors import UsageError
 from moeprof.findings import Finding
+from moeprof.traces.schema import Schema
 from moeprof.traces.trace import RankTrace
 
 #: Markers of the family in use, by start: label, step number (null where the label has none), kind (null likewise).
-FOUND: dict[str, object] = {
+FOUND: Schema = {
     "label": pl.String,
     "number": pl.String,
     "kind": KIND,
@@ -80,6 +81,11 @@ class MarkerChoice:
             raise UsageError(f"unknown marker family {self.family!r}: one of {', '.join(names)}")
         if self.family == "user" and self.pattern is None:
             raise UsageError("marker family 'user' needs a pattern", hint="give --marker REGEX")
+        if self.pattern is not None and self.family not in (None, "user"):
+            raise UsageError(
+                f"a marker pattern and marker family {self.family!r} exclude each other",
+                hint="leave out --marker or --marker-family",
+            )
         if self.pattern is not None:
             try:
                 object.__setattr__(self, "compiled", re.compile(self.pattern))
@@ -124,7 +130,7 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
             found = _kinds_from_nested(found, annotations)
         found, more = _one_thread(_merge_steps(found), rank)
         findings += more
-        if choice.pattern is not None and family.name != "user":
+        if choice.pattern is not None:
             findings.append(
                 Finding(
                     "marker-not-used",
@@ -144,7 +150,7 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
         findings.append(
             Finding("marker-not-found", "warning", f"no host range matches the pattern {choice.pattern!r}", rank.key)
         )
-    return FoundMarkers(None, pl.DataFrame(schema=FOUND), tuple(findings))  # type: ignore[arg-type]
+    return FoundMarkers(None, pl.DataFrame(schema=FOUND), tuple(findings))
 
 
 def last_is_whole(found: FoundMarkers, rank: RankTrace) -> bool:
@@ -181,7 +187,7 @@ def _matching(candidates: pl.DataFrame, family: Family, *, search: bool = False)
         .join(labels, left_on="name", right_on="label", how="inner")
         .rename({"name": "label"})
         .select(list(FOUND))
-        .sort("start_ns", "end_ns", descending=[False, True], nulls_last=True)
+        .sort("start_ns", "end_ns", "track", "label", descending=[False, True, False, False], nulls_last=True)
     )
 
 
@@ -204,7 +210,7 @@ def _kinds_from_nested(found: pl.DataFrame, annotations: pl.DataFrame) -> pl.Dat
     if inner.is_empty():
         return found
     nested = (
-        inner.sort("start_ns")
+        inner.sort("start_ns", "track", "inner")
         .join_asof(
             found.select("track", pl.col("start_ns").alias("outer_ns"), "end_ns").sort("outer_ns"),
             left_on="start_ns",
@@ -227,7 +233,7 @@ def _kinds_from_nested(found: pl.DataFrame, annotations: pl.DataFrame) -> pl.Dat
 
 def _merge_steps(found: pl.DataFrame) -> pl.DataFrame:
     """Make one iteration of adjacent markers with one step number; drop a marker that lies inside its predecessor."""
-    found = found.sort("track", "start_ns", "end_ns", descending=[False, False, True], nulls_last=True)
+    found = found.sort("track", "start_ns", "end_ns", "label", descending=[False, False, True, False], nulls_last=True)
     same = (
         pl.col("number").is_not_null()
         & (pl.col("number") == pl.col("number").shift(1))

@@ -18,15 +18,13 @@ from typing import cast
 
 import polars as pl
 
-from moeprof.analyzers.commonest import commonest, listed
+from moeprof.analyzers.commonest import by_iteration, commonest
 from moeprof.analyzers.results import AgRsPairs, GemmPairs, Pairs
-from moeprof.analyzers.tables import PHASES, Attribution
+from moeprof.analyzers.tables import GATHERS, PHASES, SCATTERS, Attribution
 from moeprof.findings import Finding, JsonValue
 
-_DISPATCH = ("all_gather", "broadcast")
-_COMBINE = ("reduce_scatter", "reduce")
 _EQUIVALENTS = ("broadcast", "reduce")
-_CLASSES = (*_DISPATCH, *_COMBINE, "moe_gemm", "moe_fused", "moe_combine", "attention")
+_CLASSES = (*GATHERS, *SCATTERS, "moe_gemm", "moe_fused", "moe_combine", "attention")
 
 _PLACE = ("iteration", "phase")
 _WINDOW = -1  # stands for the iteration where there is no family
@@ -183,7 +181,7 @@ def _not_constant(rank: str | None, tally: _Tally) -> list[Finding]:
             severity="warning",
             message=(
                 f"{'AG/RS' if tally.name == 'ag_rs' else 'expert GEMM'} pairs differ in {len(off)} of "
-                f"{tally.by_iteration.height} iterations ({listed(said)})"
+                f"{tally.by_iteration.height} iterations ({by_iteration(said)})"
             ),
             rank=rank,
             evidence={
@@ -247,12 +245,12 @@ def _with_runs(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _ends(steps: pl.DataFrame) -> pl.DataFrame:
     """Return dispatch and combine ends: opens, closes (a pair), encloses (an expert GEMM; true on both ends)."""
-    is_dispatch = pl.col("class").is_in(_DISPATCH)
-    combine_follows = pl.col("class").shift(-1).is_in(_COMBINE)
+    is_dispatch = pl.col("class").is_in(GATHERS)
+    combine_follows = pl.col("class").shift(-1).is_in(SCATTERS)
     same_place = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in _PLACE)
     encloses = pl.col("opens") & (pl.col("gemms_before").shift(-1) > pl.col("gemms_before"))
     return (
-        steps.filter(pl.col("starts_run") & pl.col("class").is_in((*_DISPATCH, *_COMBINE)))
+        steps.filter(pl.col("starts_run") & pl.col("class").is_in((*GATHERS, *SCATTERS)))
         .with_columns((is_dispatch & combine_follows & same_place).fill_null(value=False).alias("opens"))
         .with_columns(
             pl.col("opens").shift(1, fill_value=False).alias("closes"),
@@ -272,7 +270,7 @@ def _without_bystanders(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _ag_rs(steps: pl.DataFrame) -> pl.DataFrame:
     """Return iteration, phase, pairs, unmatched_ag, unmatched_rs, equivalents."""
-    is_dispatch = pl.col("class").is_in(_DISPATCH)
+    is_dispatch = pl.col("class").is_in(GATHERS)
     stands_in = (pl.col("class") == "broadcast") | (pl.col("class").shift(-1) == "reduce").fill_null(value=False)
     return (
         _ends(steps)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from moeprof.analyzers.markers import Family, marker_rules
-from moeprof.analyzers.tables import PHASE
+from moeprof.analyzers.tables import EXPERTS, GATHERS, PHASE, SCATTERS
 from moeprof.traces.trace import RankTrace
 
 #: Classes that only a model's layers launch. All-gathers and reduce-scatters count where they pair, see `_layer_launch`.
-LAYER_CLASSES = ("attention", "moe_gemm", "moe_fused", "moe_route", "moe_combine")
+LAYER_CLASSES = ("attention", *EXPERTS)
+
+#: Which of two scopes of the same extent lies in the other: drafts run inside the sampling call, the forward stands alone.
+_DEPTH = {"target": 0, "sample": 1, "draft": 2}
 
 
 def with_phases(
@@ -103,17 +106,15 @@ def _layer_launch() -> pl.Expr:
     before: all-gathers of logits, which attention or nothing follows, do not make a draft.
     """
     class_ = pl.col("class")
-    gathers, scatters = ["all_gather", "broadcast"], ["reduce_scatter", "reduce"]
-    experts = ["moe_gemm", "moe_fused", "moe_route", "moe_combine"]
     layer = class_.is_in(LAYER_CLASSES)
-    following = pl.when(layer | class_.is_in(scatters)).then(class_).backward_fill().over("iteration", "after")
-    preceding = pl.when(layer | class_.is_in(gathers)).then(class_).forward_fill().over("iteration", "after")
+    following = pl.when(layer | class_.is_in(SCATTERS)).then(class_).backward_fill().over("iteration", "after")
+    preceding = pl.when(layer | class_.is_in(GATHERS)).then(class_).forward_fill().over("iteration", "after")
     return (
         layer
-        | ((class_ == "all_gather") & following.is_in([*experts, "reduce_scatter", "reduce"]).fill_null(value=False))
-        | ((class_ == "broadcast") & following.is_in(experts).fill_null(value=False))
-        | ((class_ == "reduce_scatter") & preceding.is_in([*experts, *gathers]).fill_null(value=False))
-        | ((class_ == "reduce") & preceding.is_in(experts).fill_null(value=False))
+        | ((class_ == "all_gather") & following.is_in([*EXPERTS, *SCATTERS]).fill_null(value=False))
+        | ((class_ == "broadcast") & following.is_in(EXPERTS).fill_null(value=False))
+        | ((class_ == "reduce_scatter") & preceding.is_in([*EXPERTS, *GATHERS]).fill_null(value=False))
+        | ((class_ == "reduce") & preceding.is_in(EXPERTS).fill_null(value=False))
     )
 
 
@@ -142,7 +143,8 @@ def _innermost_borders(scopes: pl.DataFrame) -> pl.DataFrame:
     Scopes are few (a handful an iteration), so a stack per track is walked in plain Python.
     """
     rows: list[tuple[int, int, str | None]] = []
-    ordered = scopes.sort("track", "start_ns", "end_ns", descending=[False, False, True])
+    depth = pl.col("scope_phase").cast(pl.String).replace_strict(_DEPTH, return_dtype=pl.Int8)
+    ordered = scopes.sort("track", "start_ns", "end_ns", depth, descending=[False, False, True, False])
     for track, group in ordered.group_by("track", maintain_order=True):
         stack: list[tuple[int, str]] = []
         key = int(str(track[0]))

@@ -14,12 +14,11 @@ from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding
-from moeprof.traces.open import open_trace
 from moeprof.traces.trace import RankTrace, Trace
 
 
 def report(
-    trace: Trace | str | os.PathLike[str],
+    trace: Trace,
     *,
     rules: str | os.PathLike[str] | None = None,
     marker: str | None = None,
@@ -28,16 +27,14 @@ def report(
     """Count and time one arm.
 
     Args:
-        trace: A trace, or a path that `moeprof.open_trace` takes.
+        trace: A trace.
         rules: A rules file that comes before the package's kernel rules.
         marker: A regular expression for your own iteration markers.
         marker_family: Use this family of markers, whatever else the trace holds.
 
     Raises:
-        MoeprofError: The trace cannot be read, or an option makes no sense.
+        MoeprofError: An option makes no sense.
     """
-    if not isinstance(trace, Trace):
-        trace = open_trace(trace)
     classifier = load_classifier(rules)
     choice = MarkerChoice(marker, marker_family)
     found: list[Finding] = list(trace.findings)
@@ -67,6 +64,7 @@ def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
         rank=rank.key,
         source=rank.source,
         device=_device(rank),
+        launch_unit="operator" if attribution.cpu_only else "kernel",
         iterations=counts.iteration_counts(attribution),
         counts_over=attribution.counts_over,
         counts=counts.class_counts(attribution),
@@ -92,12 +90,11 @@ def _coverage(rank: RankTrace, attribution: Attribution) -> Coverage:
     units = launches if attribution.cpu_only else kernels
     other = units.filter(pl.col("class") == "other")
     total_ns = int(units["duration_ns"].sum())
-    outside = kernels.filter(pl.col("iteration").is_null()) if attribution.family else kernels.clear()
     return Coverage(
         kernels=len(kernels),
         linked=int(kernels["launch"].is_not_null().sum()),
         unlinked=int(kernels["launch"].is_null().sum()),
-        outside_iterations=len(outside),
+        outside_iterations=int(kernels["iteration"].is_null().sum()) if attribution.family else None,
         unclassified_launches=len(other),
         unclassified_time_share=int(other["duration_ns"].sum()) / total_ns if total_ns else None,
         invalid=len(rank.invalid),

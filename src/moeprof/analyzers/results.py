@@ -13,6 +13,7 @@ from moeprof.findings import Finding, JsonValue
 
 Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
 Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
+LaunchUnit: TypeAlias = Literal["kernel", "operator"]
 
 _JSON_NAMES = {"class_": "class"}
 
@@ -162,12 +163,15 @@ class PerIterationTimes:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of the device rows the figures cover. Kernels only (no memcpy), except where the name says otherwise."""
+    """How much of the device rows the figures cover. Kernels only (no memcpy), except where the name says otherwise.
+
+    `outside_iterations` is None where no marker family makes iterations.
+    """
 
     kernels: int
     linked: int
     unlinked: int
-    outside_iterations: int
+    outside_iterations: int | None
     unclassified_launches: int
     unclassified_time_share: float | None
     invalid: int
@@ -175,11 +179,12 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    """Everything about one rank."""
+    """Everything about one rank. `launch_unit` is what its launches are: kernels, or operators of a CPU-only trace."""
 
     rank: str | None
     source: str
     device: str | None
+    launch_unit: LaunchUnit
     iterations: IterationCounts
     counts_over: str | None
     counts: tuple[ClassCount, ...]
@@ -245,12 +250,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class DiffSubject:
-    """One side of a diff."""
+    """One side of a diff. `launch_unit` is None where its ranks do not share one."""
 
     arm: str | None
     source: str
     ranks: int
     runs: int
+    launch_unit: LaunchUnit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from moeprof.findings import Finding
+from moeprof.traces.schema import ACTIVITIES, Schema
 
 CLASSES = (
     "moe_gemm", "moe_fused", "moe_route", "moe_act", "moe_combine", "dense_gemm", "attention", "kv_cache", "norm",
@@ -19,12 +20,19 @@ COMMUNICATION = (
 PHASES = ("target", "draft", "sample")
 KINDS = ("decode", "prefill", "mixed", "idle")
 
+#: The ends of a MoE layer's dispatch and combine (each with what stands for it where token counts differ), and its experts.
+GATHERS = ("all_gather", "broadcast")
+SCATTERS = ("reduce_scatter", "reduce")
+EXPERTS = ("moe_gemm", "moe_fused", "moe_route", "moe_combine")
+
 CLASS = pl.Enum(CLASSES)
 PHASE = pl.Enum(PHASES)
 KIND = pl.Enum(KINDS)
+#: What a launch is of: an activity of a device, or an operator.
+ACTIVITY = pl.Enum((*ACTIVITIES, "operator"))
 
 #: One row per iteration of a rank, in order of start.
-ITERATIONS: dict[str, object] = {
+ITERATIONS: Schema = {
     "iteration": pl.Int32,  # 0, 1, 2 ...
     "label": pl.String,
     "kind": KIND,  # null for families without kinds
@@ -40,13 +48,13 @@ ITERATIONS: dict[str, object] = {
 
 #: One row per launch: a kernel, memcpy or memset on a device; on a CPU-only trace an outermost classified operator.
 #: Sorted by start_ns, then event. Times are device times (host times on a CPU-only trace).
-ATTRIBUTED: dict[str, object] = {
+ATTRIBUTED: Schema = {
     "event": pl.UInt32,
     "name": pl.String,
     "class": CLASS,
     "backend": pl.String,  # library or backend that the rule names; null where it names none
     "gemms": pl.Int32,  # expert GEMMs in one launch of class moe_gemm: 1, or 2 for an operator that does both; else 0
-    "activity": pl.Enum(["kernel", "memcpy", "memset", "operator"]),
+    "activity": ACTIVITY,
     "device": pl.Int64,  # null for operators
     "stream": pl.Int64,
     "start_ns": pl.Int64,

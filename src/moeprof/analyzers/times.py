@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import PerIterationTimes, PhaseTimes, Spread, TimeTotals
 from moeprof.analyzers.tables import COMMUNICATION, Attribution
 from moeprof.traces.intervals import difference_length, union_length
@@ -86,12 +87,9 @@ def spread(values: pl.Series) -> Spread | None:
         >>> spread(pl.Series([4, 1, 2, None]))
         Spread(median=2, min=1, max=4)
     """
-    known = values.drop_nulls().sort()
-    count = known.len()
-    if count == 0:
-        return None
-    median = (int(known[(count - 1) // 2]) + int(known[count // 2])) // 2
-    return Spread(median=median, min=int(known[0]), max=int(known[-1]))
+    known: list[int] = values.drop_nulls().to_list()
+    middle = median(known)
+    return None if middle is None else Spread(median=middle, min=min(known), max=max(known))
 
 
 def device_rows(launches: pl.DataFrame) -> pl.DataFrame:

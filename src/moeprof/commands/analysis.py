@@ -13,23 +13,26 @@ if TYPE_CHECKING:
 
 def report_of(path: str, reading: Reading) -> Report:
     """Open a trace and return its report."""
-    from moeprof.traces.open import open_trace
+    from moeprof import api
 
-    trace = open_trace(path, recover=reading.recover)
-    from moeprof.analyzers.report import report
-
-    return report(trace, rules=reading.rules, marker=reading.marker, marker_family=reading.marker_family)
+    return api.report(
+        path,
+        rules=reading.rules,
+        marker=reading.marker,
+        marker_family=reading.marker_family,
+        recover=reading.recover,
+    )
 
 
 def diff_of(base: Report, candidate: Report) -> Diff:
     """Return the diff of two reports."""
-    from moeprof.analyzers.compare import compare
+    from moeprof import api
 
-    return compare(base, candidate)
+    return api.diff(base, candidate)
 
 
 def explanation_of(name: str, rules: str | None) -> Explanation:
     """Return which rule takes a kernel name, and why."""
-    from moeprof.analyzers.classify import load_classifier
+    from moeprof import api
 
-    return load_classifier(rules).explain(name)
+    return api.explain(name, rules=rules)

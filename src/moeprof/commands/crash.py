@@ -7,7 +7,7 @@ import traceback
 import click
 
 from moeprof.errors import MoeprofError
-from moeprof.reports.names import safe
+from moeprof.wording import safe
 
 INTERRUPTED = 130
 FAILED = 2

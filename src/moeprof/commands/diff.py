@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Unpack
 
 import click
@@ -12,7 +11,7 @@ from moeprof.commands import analysis, fail_on
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import SharedValues, shared, shared_params
 from moeprof.commands.output import emit
-from moeprof.commands.streams import Streams
+from moeprof.commands.streams import Streams, write
 from moeprof.errors import NothingToCompareError
 
 _HELP = """Compare two traces: structure, pairs and times per iteration, kernels that came and went.
@@ -28,12 +27,14 @@ def _run(base: str, candidate: str, fail_on_: str, **values: Unpack[SharedValues
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     sides = [analysis.report_of(path, options.reading) for path in (base, candidate)]
     result = analysis.diff_of(*sides)
-    outcome = fail_on.outcome(result, words, same_path=os.path.realpath(base) == os.path.realpath(candidate))
+    outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
     emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint="moeprof report PATH shows what each side holds")
+    if outcome.caveat is not None:
+        write(streams.stderr, f"moeprof: warning: --fail-on: {outcome.caveat}\n")
     return outcome.exit_code
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from moeprof.analyzers.results import Diff
 from moeprof.errors import UsageError
-from moeprof.reports.look import Outcome
+from moeprof.reports.outcome import Outcome
 
 WORDS = ("regression", "structure", "missing", "gate", "inconclusive")
 _NONE = "none"
+#: Words about what a server did, which launches and times of a trace do not tell.
+_NEED_METRICS = ("regression", "gate", "inconclusive")
 _MOVED = ("added", "removed", "more", "fewer")
 
 
@@ -53,21 +55,28 @@ def _missing(diff: Diff) -> bool:
     return lost or diff.candidate.ranks < diff.base.ranks
 
 
-def outcome(diff: Diff, words: tuple[str, ...], *, same_path: bool) -> Outcome:
+def not_judged(diff: Diff, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that a diff without serving and accuracy metrics gives no answer to."""
+    if diff.serving or diff.accuracy:
+        return ()
+    return tuple(word for word in words if word in _NEED_METRICS and word not in happened(diff))
+
+
+def outcome(diff: Diff, words: tuple[str, ...]) -> Outcome:
     """Return the exit code of a diff and why.
 
     Args:
         diff: The comparison.
         words: What is to fail, from `parse`.
-        same_path: Whether both sides are the same path: then nothing comparable is no error.
     """
     if diff.verdict == "not_comparable":
-        if same_path:
-            return Outcome(0, "because both sides are the same path")
         return Outcome(2, "because nothing could be compared")
+    unknown = not_judged(diff, words)
+    caveat = f"{' and '.join(unknown)} could not be judged: paths carry no serving metrics" if unknown else None
     failing = [word for word in happened(diff) if word in words]
     if failing:
-        return Outcome(1, f"because --fail-on {','.join(failing)}")
+        return Outcome(1, f"because --fail-on {','.join(failing)}", caveat)
     if not words:
         return Outcome(0, "because --fail-on none")
-    return Outcome(0, f"because nothing of --fail-on {','.join(words)} happened")
+    judged = [word for word in words if word not in unknown]
+    return Outcome(0, f"because nothing of --fail-on {','.join(judged)} happened" if judged else None, caveat)

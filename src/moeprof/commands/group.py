@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -71,6 +71,6 @@ class GroupedCommand(click.Command):
 class GroupedOption(click.Option):
     """An option that stands under a heading of the help."""
 
-    def __init__(self, *names: str, heading: str = _OTHER, **attributes: object) -> None:
-        super().__init__(names, **attributes)  # type: ignore[arg-type]
+    def __init__(self, *names: str, heading: str = _OTHER, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
         self.heading = heading

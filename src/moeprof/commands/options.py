@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
@@ -113,7 +112,10 @@ def shared(**values: Unpack[SharedValues]) -> Shared:
     Raises:
         UsageError: Where they contradict each other.
     """
-    _check_marker(values["marker"], values["marker_family"])
+    if values["marker"] is not None or values["marker_family"] is not None:
+        from moeprof.analyzers.markers import MarkerChoice
+
+        MarkerChoice(values["marker"], values["marker_family"])
     return Shared(
         targets=targets(values["format_"], values["output"]),
         color=values["color"],
@@ -149,14 +151,3 @@ def _target(output: str) -> Target:
     if name not in FORMATS:
         raise UsageError(f"--output {output}: no format {name!r}", hint=f"the formats are {', '.join(FORMATS)}")
     return Target(name, None if path == "-" else path)
-
-
-def _check_marker(marker: str | None, family: str | None) -> None:
-    if family == "user" and marker is None:
-        raise UsageError("--marker-family user needs --marker REGEX")
-    if marker is not None and family not in (None, "user"):
-        raise UsageError(f"--marker and --marker-family {family} exclude each other")
-    try:
-        re.compile(marker or "")
-    except re.error as error:
-        raise UsageError(f"--marker {marker}: not a regular expression: {error}") from error

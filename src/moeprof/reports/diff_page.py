@@ -8,9 +8,10 @@ from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
 from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.finding_lines import findings_section
-from moeprof.reports.look import Outcome
-from moeprof.reports.names import safe, short_ranks
-from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds, plural
+from moeprof.reports.names import short_ranks
+from moeprof.reports.outcome import Outcome
+from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds
+from moeprof.wording import plural, safe
 
 _KERNELS_SHOWN = 15
 _NOTE_WIDTH = 90
@@ -37,7 +38,7 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False)
         _structure(diff.structure, wide=wide),
         _pairs(diff),
         _times(diff.time, wide=wide),
-        _kernels(diff.kernels, wide=wide),
+        _kernels(diff.kernels, _unit(diff), wide=wide),
         *_layers(diff.layers),
         findings_section(diff.findings, _labels(diff), wide=wide),
     ]
@@ -59,7 +60,7 @@ def _subject(subject: DiffSubject) -> str:
 
 def _closing(diff: Diff, outcome: Outcome | None) -> str:
     verdict = f"verdict: {diff.verdict}"
-    return verdict if outcome is None else f"{verdict}; exit {outcome.exit_code} {outcome.because}"
+    return verdict if outcome is None else f"{verdict}; {outcome.line}"
 
 
 def _structure(structure: Sequence[StructureRow], *, wide: bool) -> Section:
@@ -140,8 +141,12 @@ def _time_notes(times: Sequence[TimeRow], *, wide: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _kernels(kernels: Sequence[KernelRow], *, wide: bool) -> Section:
-    title = "Kernels that came, went or changed in number"
+def _unit(diff: Diff) -> str:
+    return "operator" if diff.base.launch_unit == diff.candidate.launch_unit == "operator" else "kernel"
+
+
+def _kernels(kernels: Sequence[KernelRow], unit: str, *, wide: bool) -> Section:
+    title = f"{unit.capitalize()}s that came, went or changed in number"
     moved = [row for row in kernels if row.base != row.candidate]
     ordered = sorted(moved, key=lambda row: (-_largest(row), row.class_, row.phase, row.name))
     shown = ordered if wide else ordered[:_KERNELS_SHOWN]
@@ -166,11 +171,11 @@ def _kernels(kernels: Sequence[KernelRow], *, wide: bool) -> Section:
         Column("cand. ms", "number"),
         Column("class"),
         Column("phase"),
-        Column("kernel", "name"),
+        Column(unit, "name"),
     )
-    notes = ["launches and kernel sum per iteration; a difference of kernel sums is not a saving of time"]
+    notes = [f"launches and {unit} sum per iteration; a difference of {unit} sums is not a saving of time"]
     if len(shown) < len(ordered):
-        notes.append(f"{plural(len(ordered) - len(shown), 'more kernel')} (--wide shows them)")
+        notes.append(f"{plural(len(ordered) - len(shown), f'more {unit}')} (--wide shows them)")
     return Section(title, (Table(columns, rows, tuple(notes)),), long=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from moeprof.reports import json
 from moeprof.reports.document import Page
 from moeprof.reports.look import Look
-from moeprof.reports.names import safe
+from moeprof.wording import safe
 
 
 def render(name: str, values: Mapping[str, str | None], fmt: str, look: Look) -> str:

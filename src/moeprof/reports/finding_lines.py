@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from moeprof.findings import Finding, order
 from moeprof.reports.document import Lines, Section
-from moeprof.reports.names import safe
-from moeprof.reports.units import plural
+from moeprof.wording import plural, safe
 
 _NOTES_SHOWN = 10
 
@@ -51,7 +50,7 @@ def _about(group: Sequence[Finding], ranks: Mapping[str | None, str]) -> list[st
         if label and label not in labels:
             labels.append(label)
     sides: dict[tuple[str, ...], list[str]] = {}
-    for side, labels in by_side.items():
+    for side, labels in sorted(by_side.items()):
         sides.setdefault(tuple(labels), []).append(side)
     return [
         " ".join(part for part in (" and ".join(filter(None, names)), ", ".join(labels)) if part)

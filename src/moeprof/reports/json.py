@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import Diff, Report
 from moeprof.findings import JsonValue
-from moeprof.reports.look import Outcome
+from moeprof.reports.outcome import Outcome
 
 
 def dump(value: JsonValue) -> str:

@@ -20,11 +20,3 @@ class Look:
     color: bool = False
     unicode: bool = True
     wide: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The exit code of a comparison and the reason for it, as a clause: ``because --fail-on none``."""
-
-    exit_code: int
-    because: str

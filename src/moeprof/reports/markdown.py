@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 from moeprof.reports.document import Column, Lines, Page, Section, Table
-from moeprof.reports.names import safe, shorten_all
+from moeprof.wording import safe, shorten_all
 
 _NAME_WIDTH = 80
 _SPECIAL = re.compile(r"([\\`*\[|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_CODE = re.compile(r"`([^`]+)`")
 _LINE_START = re.compile(r"^([-+#>])|^(\d+)([.)])(?=\s)")
 
 
@@ -23,7 +25,11 @@ def escape(text: str) -> str:
 
 
 def _paragraph(text: str) -> str:
-    escaped = escape(text)
+    # Names that a sentence quotes stay code: nothing inside a span can mean anything.
+    parts = _CODE.split(text)
+    escaped = "".join(
+        f"`{safe(part)}`" if odd else escape(part) for part, odd in zip(parts, cycle((False, True)), strict=False)
+    )
     return _LINE_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
 
 

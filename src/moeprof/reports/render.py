@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import Diff, Report
 from moeprof.reports.document import Page
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
+from moeprof.reports.outcome import Outcome
 
 FORMATS = ("text", "json", "markdown")
 

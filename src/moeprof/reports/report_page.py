@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moeprof.analyzers.results import RankReport, Report, Spread
+from moeprof.analyzers.tables import KINDS
 from moeprof.findings import JsonValue
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
-from moeprof.reports.names import NO_RANK, safe, short_ranks
+from moeprof.reports.names import NO_RANK, short_ranks
 from moeprof.reports.rank_times import per_iteration_section, totals_section
-from moeprof.reports.structure import is_cpu_only, structure_sections
-from moeprof.reports.units import between, count, duration, milliseconds, plural, share
+from moeprof.reports.structure import structure_sections
+from moeprof.reports.units import between, count, milliseconds
+from moeprof.wording import duration, percent, plural, safe
 
 _RANKS_NAMED = 8
 _KERNELS_SHOWN = 10
 _LAST_SHOWN = 4
-_KINDS = ("decode", "prefill", "mixed", "idle")
 
 
 def report_page(report: Report, *, wide: bool = False) -> Page:
@@ -80,7 +81,7 @@ def _iteration_line(rank: RankReport) -> str:
     iterations = rank.iterations
     if iterations.marker is None:
         return "no iteration markers: the trace is one window, nothing is known per iteration"
-    known = [(kind, getattr(iterations, kind)) for kind in _KINDS if getattr(iterations, kind) is not None]
+    known = [(kind, getattr(iterations, kind)) for kind in KINDS if getattr(iterations, kind) is not None]
     kinds = "".join(f"{number} {kind}, " for kind, number in known)
     over = "" if rank.counts_over is None else f"; counts over {safe(rank.counts_over)}"
     total = plural(iterations.total, "iteration")
@@ -102,7 +103,7 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         sums = sorted(total for _, total in merged[key])
         times = between([milliseconds(total) for total in sums])
         rows.append((between([str(value) for value in launches]), times, class_, phase, name))
-    noun = "operator" if ranks and all(is_cpu_only(rank) for rank in ranks) else "kernel"
+    noun = _unit(ranks)
     title = f"Largest {noun}s"
     if not rows:
         return Section(title, (Lines(("no launches counted",)),))
@@ -120,6 +121,10 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
         Column(noun, "name"),
     )
     return Section(title, (Table(columns, tuple(rows), tuple(notes)),), long=True)
+
+
+def _unit(ranks: Sequence[RankReport]) -> str:
+    return "operator" if {rank.launch_unit for rank in ranks} == {"operator"} else "kernel"
 
 
 def _layers(ranks: Sequence[tuple[str, RankReport]]) -> tuple[Section, ...]:
@@ -187,10 +192,11 @@ def _coverage(ranks: Sequence[tuple[str, RankReport]]) -> Section:
             coverage.invalid,
             coverage.unclassified_launches,
         )
-        rows.append((label, *(count(figure) for figure in figures), share(coverage.unclassified_time_share)))
+        rows.append((label, *(count(figure) for figure in figures), percent(coverage.unclassified_time_share)))
     titles = ("kernels", "linked", "unlinked", "outside iter.", "invalid", "unclassified", "share of time")
     columns: tuple[Column, ...] = (Column("rank"), *(Column(title, "number") for title in titles))
     if len(ranks) == 1:
         rows, columns = [row[1:] for row in rows], columns[1:]
-    notes = ("unclassified: launches of class other, and their share of kernel time",)
+    unit = _unit([rank for _, rank in ranks])
+    notes = (f"unclassified: launches of class other, and their share of {unit} time",)
     return Section("Coverage", (Table(columns, tuple(rows), notes),))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from moeprof.analyzers.results import ClassCount, RankReport
+from moeprof.analyzers.tables import PHASES
 from moeprof.reports.document import Block, Column, Lines, Section, Table
-from moeprof.reports.names import safe
 from moeprof.reports.units import NO_DATA, between, count
+from moeprof.wording import safe
 
 Labelled: TypeAlias = tuple[str, RankReport]
 
-PHASES = ("target", "draft", "sample")
 CPU_ONLY = "no GPU activity recorded (CPU-only trace: operators are counted)"
 NO_ACTIVITY = "no GPU activity recorded"
 _VALUES_SHOWN = 6
@@ -26,11 +26,6 @@ def structure_sections(ranks: Sequence[Labelled]) -> tuple[Section, ...]:
     return tuple(_section(group, len(ranks)) for group in groups.values())
 
 
-def is_cpu_only(rank: RankReport) -> bool:
-    """Tell whether operators stand for launches: something was counted although there is no device row."""
-    return rank.time_ns.wall is None and bool(rank.counts)
-
-
 def _shape(rank: RankReport) -> object:
     if rank.counts_over is None:
         return rank.rank, rank.source
@@ -38,14 +33,14 @@ def _shape(rank: RankReport) -> object:
     ag_rs, gemm = rank.pairs.ag_rs, rank.pairs.moe_gemm
     pairs = (ag_rs.target, ag_rs.draft, ag_rs.sample, ag_rs.per_iteration, ag_rs.unmatched_ag, ag_rs.unmatched_rs)
     gemms = (gemm.target, gemm.draft, gemm.sample, gemm.per_iteration, gemm.unmatched)
-    return rank.counts_over, rank.time_ns.wall is None, counts, pairs, ag_rs.equivalents, gemms
+    return rank.counts_over, rank.launch_unit, rank.time_ns.wall is None, counts, pairs, ag_rs.equivalents, gemms
 
 
 def _section(group: Sequence[Labelled], all_ranks: int) -> Section:
     first = group[0][1]
     blocks: list[Block] = []
     if first.time_ns.wall is None:
-        blocks.append(Lines((CPU_ONLY if is_cpu_only(first) else NO_ACTIVITY,)))
+        blocks.append(Lines((CPU_ONLY if first.launch_unit == "operator" else NO_ACTIVITY,)))
     if first.counts:
         blocks.append(_launches([rank for _, rank in group]))
     else:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from moeprof.reports.document import Column, Kind, Lines, Page, Section, Table
 from moeprof.reports.look import Look
-from moeprof.reports.names import safe, shorten_all
+from moeprof.wording import safe, shorten_all
 
 _INDENT = 2
 _GAP = 2

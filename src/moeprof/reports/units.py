@@ -23,21 +23,6 @@ def milliseconds(ns: int | None) -> str:
     return text
 
 
-def duration(ns: int | None) -> str:
-    """Return ns with the unit that suits its size.
-
-    >>> duration(12130000), duration(950), duration(2_500_000_000), duration(None)
-    ('12.13 ms', '950 ns', '2.50 s', 'no data')
-    """
-    if ns is None:
-        return "no data"
-    for unit, power in (("s", 9), ("ms", 6), ("us", 3)):
-        value = Decimal(ns).scaleb(-power).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
-        if abs(value) >= 1:
-            return f"{value} {unit}"
-    return f"{ns} ns"
-
-
 def change(ratio: float | None) -> str:
     """Return candidate / base as a signed change in percent.
 
@@ -45,18 +30,6 @@ def change(ratio: float | None) -> str:
     ('-2.50 %', '+6.72 %', '-')
     """
     return NO_DATA if ratio is None else f"{(ratio - 1) * 100:+.2f} %"
-
-
-def share(fraction: float | None) -> str:
-    """Return a fraction as a share in percent; a share that is small but not nothing says so.
-
-    >>> share(0.1234), share(0.00001), share(0.0), share(None)
-    ('12.34 %', '<0.01 %', '0.00 %', 'no data')
-    """
-    if fraction is None:
-        return "no data"
-    text = f"{fraction * 100:.2f} %"
-    return "<0.01 %" if fraction > 0 and text == "0.00 %" else text
 
 
 def count(value: int | None) -> str:
@@ -84,12 +57,3 @@ def between(texts: Sequence[str]) -> str:
     if not texts:
         return NO_DATA
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} .. {texts[-1]}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> plural(1, "rank"), plural(2, "rank")
-    ('1 rank', '2 ranks')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,6 +9,7 @@ from pathlib import Path
 from moeprof.errors import InputNotFoundError, TraceEmptyError, TraceTruncatedError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.traces import formats
+from moeprof.wording import listed
 
 _TRACE = re.compile(r"\.json(\.gz)?$", re.IGNORECASE)
 _HINT = "give a trace file, or a folder that holds one trace file per rank"
@@ -152,8 +153,3 @@ def _no_trace(folder: Path, entries: list[Path]) -> TraceEmptyError | Unsupporte
 
 def _holds_traces(folder: Path) -> bool:
     return any(entry.is_file() and _reason(entry) is None for entry in folder.iterdir())
-
-
-def listed(names: list[str], most: int = 5) -> str:
-    """Return names as a list for a person, cut short where there are many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

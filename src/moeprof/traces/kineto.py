@@ -19,6 +19,7 @@ from moeprof.errors import (
     InputNotFoundError,
     ManyDocumentsError,
     MoeprofError,
+    NativeMissingError,
     NotATraceError,
     TraceEmptyError,
     TraceMalformedError,
@@ -78,6 +79,7 @@ def read(path: Path, *, recover: bool = False, skip_categories: Collection[str] 
 
     Raises:
         InputNotFoundError: The file is missing or cannot be read.
+        NativeMissingError: The native module is not installed.
         MoeprofError: One of the classes for files that are no well-formed trace, with line and byte where known.
     """
     native = _reader()
@@ -150,7 +152,7 @@ def build_info() -> dict[str, str]:
     """Return version, profile and features of the native reader.
 
     Raises:
-        ImportError: The native module is not installed.
+        NativeMissingError: The native module is not installed.
     """
     info: dict[str, str] = _reader().build_info()
     return info
@@ -167,8 +169,12 @@ def _decimal(text: str) -> float | None:
 
 
 def _reader() -> ModuleType:
-    from moeprof import _native  # late: importing moeprof must not load the native module
-
+    try:
+        from moeprof import _native  # late: importing moeprof must not load the native module
+    except ImportError as error:
+        raise NativeMissingError(
+            f"the native reader does not load: {error}", hint="make build, or install a built package of moeprof"
+        ) from error
     return _native
 
 

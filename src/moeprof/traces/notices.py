@@ -19,7 +19,7 @@ _TEXTS: dict[str, tuple[Severity, str, str, str]] = {
 }
 _SENTENCES: dict[str, tuple[Severity, str]] = {
     "missing-end-mark": ("note", "the array of events has no closing bracket; every event is whole"),
-    "trailing-data": ("note", "zero bytes follow the end of the document; ignored"),
+    "trailing-data": ("note", "data follows the end of the document; ignored"),
     "truncated": ("warning", "the file ends early; what is whole was read"),
 }
 

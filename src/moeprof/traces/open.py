@@ -19,6 +19,7 @@ from moeprof.traces.link import link
 from moeprof.traces.markers import markers
 from moeprof.traces.metadata import metadata
 from moeprof.traces.trace import RankTrace, Trace
+from moeprof.wording import listed
 
 #: Left out unless asked for: with_stack fills most of a file with it, and no analyzer reads it.
 SKIPPED_CATEGORIES = ("python_function",)
@@ -52,9 +53,11 @@ def open_trace(
         MoeprofError: One of the classes of `moeprof.errors`, with the file and the position where known.
 
     Example:
-        >>> trace = open_trace("traces/h200/base")  # doctest: +SKIP
-        >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height  # doctest: +SKIP
-        36387
+        >>> trace = open_trace("samples/h200/base")
+        >>> trace.ranks
+        ('dp0_pp0_tp0_dcp0_ep0_rank0', 'dp1_pp0_tp0_dcp0_ep1_rank0')
+        >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height
+        5001
     """
     del cache
     source = os.fspath(path)
@@ -163,11 +166,11 @@ def _refuse_duplicates(traces: list[RankTrace], files: Sequence[TraceFile]) -> N
     for key, sources in by_key.items():
         if len(sources) == 1:
             continue
-        listed = ", ".join(sorted(sources))
+        names = ", ".join(sorted(sources))
         if key is None:
-            message = f"{len(sources)} files without a rank, which cannot be told apart: {listed}"
+            message = f"{len(sources)} files without a rank, which cannot be told apart: {names}"
         else:
-            message = f"{len(sources)} files are {key}: {listed}"
+            message = f"{len(sources)} files are {key}: {names}"
         raise DuplicateRankError(
             message,
             path=paths[min(sources)],
@@ -197,7 +200,7 @@ def _ranks_missing(traces: list[RankTrace]) -> list[Finding]:
         Finding(
             "ranks-missing",
             "warning",
-            f"{len(traces)} of {size} ranks found; missing: {folder.listed([str(rank) for rank in missing])}",
+            f"{len(traces)} of {size} ranks found; missing: {listed(missing)}",
             evidence={"found": len(traces), "world_size": size, "missing": list(missing)},
         )
     ]

@@ -7,6 +7,8 @@ schema below says `polars.Enum` without categories, any Enum conforms.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import polars as pl
 
 ACTIVITIES = ("kernel", "memcpy", "memset")
@@ -14,8 +16,11 @@ ACTIVITY = pl.Enum(ACTIVITIES)
 
 ANY_ENUM = pl.Enum
 
+#: Column names and types of a table, in order.
+Schema: TypeAlias = dict[str, pl.DataType | type[pl.DataType]]
+
 #: One row per event of the file, in file order (events skipped by category are absent, and counted elsewhere).
-EVENTS: dict[str, object] = {
+EVENTS: Schema = {
     "event": pl.UInt32,  # number of the row, the key of the other tables
     "ph": ANY_ENUM,  # Chrome trace phase: X, i, s, f, M, B, E ...
     "category": ANY_ENUM,  # "" where the event has none
@@ -28,7 +33,7 @@ EVENTS: dict[str, object] = {
 }
 
 #: One row per distinct (pid, tid) of the file.
-TRACKS: dict[str, object] = {
+TRACKS: Schema = {
     "track": pl.UInt32,
     "process": pl.String,  # as the file writes it: "4100", "Spans", "[TP00] 4100"
     "thread": pl.String,
@@ -37,7 +42,7 @@ TRACKS: dict[str, object] = {
 }
 
 #: One row per valid GPU activity (kernel, memcpy, memset), by start, then event. Invalid ones: `RankTrace.invalid`.
-KERNELS: dict[str, object] = {
+KERNELS: Schema = {
     "event": pl.UInt32,
     "name": ANY_ENUM,
     "activity": ACTIVITY,
@@ -63,10 +68,10 @@ KERNELS: dict[str, object] = {
 }
 
 #: GPU rows set aside: the columns of KERNELS and why.
-INVALID: dict[str, object] = {**KERNELS, "reason": pl.String}  # "negative-duration", "zero-time", "no-time"
+INVALID: Schema = {**KERNELS, "reason": pl.String}  # "negative-duration", "zero-time", "no-time"
 
 #: One row per host call (runtime or driver) that carries a correlation id, by start, then event.
-LAUNCHES: dict[str, object] = {
+LAUNCHES: Schema = {
     "launch": pl.UInt32,  # number of the row
     "event": pl.UInt32,
     "name": ANY_ENUM,
@@ -83,7 +88,7 @@ LAUNCHES: dict[str, object] = {
 }
 
 #: One row per host annotation (category user_annotation, B/E pairs closed; and ProfilerStep#n of any host category).
-MARKERS: dict[str, object] = {
+MARKERS: Schema = {
     "marker": pl.UInt32,
     "event": pl.UInt32,
     "name": pl.String,
@@ -93,7 +98,7 @@ MARKERS: dict[str, object] = {
 }
 
 #: One row per event that carries collective metadata (kernels and record_param_comms operators).
-COLLECTIVES: dict[str, object] = {
+COLLECTIVES: Schema = {
     "event": pl.UInt32,
     "collective": pl.String,  # "_allgather_base", "allreduce" ...
     "in_elements": pl.Int64,
@@ -110,7 +115,7 @@ COLLECTIVES: dict[str, object] = {
 }
 
 
-def conforms(frame: pl.DataFrame, schema: dict[str, object]) -> bool:
+def conforms(frame: pl.DataFrame, schema: Schema) -> bool:
     """Tell whether a frame has exactly the columns of a schema, in order; any Enum stands for `polars.Enum`."""
     if frame.columns != list(schema):
         return False
@@ -120,10 +125,9 @@ def conforms(frame: pl.DataFrame, schema: dict[str, object]) -> bool:
     )
 
 
-def empty(schema: dict[str, object]) -> pl.DataFrame:
+def empty(schema: Schema) -> pl.DataFrame:
     """Return a frame of no rows with a schema's columns."""
-    types = {name: pl.Enum([]) if dtype is ANY_ENUM else dtype for name, dtype in schema.items()}
-    return pl.DataFrame(schema=types)  # type: ignore[arg-type]
+    return pl.DataFrame(schema={name: pl.Enum([]) if dtype is ANY_ENUM else dtype for name, dtype in schema.items()})
 
 
 def strings(frame: pl.DataFrame, column: str) -> pl.Series:

@@ -9,6 +9,7 @@ from random import Random
 import polars as pl
 
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
+from moeprof.traces.schema import Schema
 
 Row = Mapping[str, object]
 
@@ -119,8 +120,8 @@ def _iteration(number: int, row: Row, total: int, counts_over: str | None) -> Ro
     }
 
 
-def _frame(rows: Sequence[Row], schema: dict[str, object]) -> pl.DataFrame:
-    return pl.DataFrame(list(rows), schema=schema, orient="row").select(list(schema))  # type: ignore[arg-type]
+def _frame(rows: Sequence[Row], schema: Schema) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=schema, orient="row").select(list(schema))
 
 
 def shuffled(source: Attribution, random: Random) -> Attribution:

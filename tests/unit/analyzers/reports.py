@@ -72,11 +72,11 @@ def rank(
     iterations: int = 10,
     counted: int | None = -1,
     counts_over: str | None = "decode",
-    pairs: Pairs = pairs(),  # noqa: B008
+    pairs: Pairs = pairs(),  # noqa: B008 - frozen, so one for all calls
     wall: int | None = None,
     gpu_busy: int | None = None,
     kernel_sum: int | None = None,
-    phases: PhaseTimes = PhaseTimes(None, None, None),  # noqa: B008
+    phases: PhaseTimes = PhaseTimes(None, None, None),  # noqa: B008 - frozen, so one for all calls
     device_kernels: int = 1,
 ) -> RankReport:
     """Return a rank whose iterations are all equal; ``iterations=0`` is a trace without iterations (ten launches each).
@@ -106,6 +106,7 @@ def rank(
         rank=key,
         source=f"{key}.pt.trace.json.gz",
         device="NVIDIA H200" if device_kernels else None,
+        launch_unit="kernel" if device_kernels else "operator",
         iterations=IterationCounts(
             marker="vllm" if iterations else None,
             total=iterations,
@@ -134,6 +135,7 @@ def rank(
                 kernel_sum=kernel.launches * windows * kernel.duration,
             )
             for kernel in kernels
+            if kernel.class_ not in ("memcpy", "memset")
         ),
         pairs=pairs,
         time_ns=TimeTotals(None, None, None, None, None, None, None, None),

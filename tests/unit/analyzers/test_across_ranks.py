@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -31,8 +29,7 @@ from moeprof.analyzers.results import (
     TimeTotals,
 )
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
-
-_SHARED = Path(os.environ.get("MOEPROF_SHARED", str(Path(__file__).parents[4] / "shared")))
+from tests.shared import shared
 
 
 def _report(rank: str | None, counts: dict[tuple[str, str], int | None], *, iterations: int = 4) -> RankReport:
@@ -54,6 +51,7 @@ def _report(rank: str | None, counts: dict[tuple[str, str], int | None], *, iter
         time_ns=TimeTotals(None, None, None, None, None, None, None, None),
         per_iteration_ns=PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None)),
         layers=(),
+        launch_unit="kernel",
         coverage=Coverage(0, 0, 0, 0, 0, None, 0),
     )
 
@@ -88,8 +86,8 @@ def _times(
         family="vllm" if iterations else None,
         cpu_only=activity == "operator",
         counts_over="decode" if iterations else None,
-        iterations=pl.DataFrame(steps, schema=ITERATIONS),  # type: ignore[arg-type]
-        launches=pl.DataFrame(rows, schema=ATTRIBUTED),  # type: ignore[arg-type]
+        iterations=pl.DataFrame(steps, schema=ITERATIONS),
+        launches=pl.DataFrame(rows, schema=ATTRIBUTED),
     )
     return base, known, attribution
 
@@ -264,9 +262,7 @@ def test_ranks_that_share_no_collective_have_no_skew() -> None:
 
 def test_the_odd_ranks_with_two_base_times() -> None:
     # GIVEN the two files whose base times lie 2 ms apart, read by nothing of ours
-    folder = _SHARED / "traces" / "odd" / "28_base_time"
-    if not folder.exists():
-        pytest.skip(f"no test data: {folder} (set MOEPROF_SHARED)")
+    folder = shared("traces", "odd", "28_base_time")
     traces: dict[str | None, RankTimes] = {}
     for rank in ("rank0", "rank1"):
         document = json.loads((folder / f"{rank}.json").read_text(), parse_float=Decimal)
@@ -291,9 +287,7 @@ def test_the_odd_ranks_with_two_base_times() -> None:
 )
 def test_measured_ranks_leave_their_collectives_within_two_microseconds(arm: str, expected: Skew) -> None:
     # GIVEN the collectives of two measured ranks, read by nothing of ours
-    folder = _SHARED / "traces" / "h200" / arm
-    if not folder.exists():
-        pytest.skip(f"no measured trace: {folder} (set MOEPROF_SHARED)")
+    folder = shared("traces", "h200", arm)
     classes = {"AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
     traces: dict[str | None, RankTimes] = {}
     for number, path in enumerate(sorted(folder.glob("*.gz"))):

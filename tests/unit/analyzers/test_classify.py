@@ -79,6 +79,12 @@ def test_a_users_rules_come_first(tmp_path: Path) -> None:
         ("version = 9\n", "version 9 is not known"),
         ("rule = 3\n", "rules are tables"),
         ("rule = [3]\n", "rule 1 is not a table"),
+        ("collective = [1]\n", "collective 1 is not a table"),
+        ('[[collective]]\nclass = "all_to_all"\npattern = "x"\nptern = "y"\n', "unknown key 'ptern' in collective 1"),
+        ('[[collective]]\nclass = "all_to_al"\npattern = "x"\n', "collective 1: `class` is one of"),
+        ('[[collective]]\nclass = "all_to_all"\n', "collective 1 has no `pattern`"),
+        ('[[rule]]\nclass = "other"\npattern = "x"\nignore_case = "no"\n', "`ignore_case` is true or false"),
+        ('[[rule]]\nclass = "other"\npattern = "x"\notherwise = 3\n', "`only` is one of"),
     ],
 )
 def test_a_rules_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, cause: str) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from moeprof.analyzers.compare import compare, diff
-from moeprof.analyzers.differences import METHOD
-from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, Report, StructureRow
+from moeprof.analyzers.comparison.compare import compare
+from moeprof.analyzers.comparison.differences import METHOD
+from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, StructureRow
 from moeprof.findings import Finding
-from moeprof.traces.trace import Trace
 from tests.unit.analyzers.reports import (
     RANK_0,
     RANK_1,
@@ -166,7 +162,7 @@ def test_kernels_that_differ_between_ranks_are_listed_in_one_finding() -> None:
     # WHEN compared
     findings = found(compare(report(*ranks), report(rank([NORM]))), "ranks-differ")
     # THEN one finding lists both kernels, and the class is no finding
-    assert [[kernel["name"] for kernel in one.evidence["kernels"]] for one in findings] == [["a", "b"]]  # type: ignore[index, union-attr, call-overload]
+    assert [[kernel["name"] for kernel in one.evidence["kernels"]] for one in findings] == [["a", "b"]]  # type: ignore[index, union-attr, call-overload]  # evidence is JSON
 
 
 def test_pairs_that_differ_between_ranks_are_a_finding() -> None:
@@ -236,7 +232,7 @@ def test_different_sources_with_equal_kernels_are_warned_of() -> None:
     # THEN nothing changed, and a warning says that the flag had no effect
     (warning,) = found(result, "arms-equal")
     assert (result.verdict, warning.severity) == ("unchanged", "warning")
-    assert warning.evidence == {"base": "base", "candidate": "mega", "kernels": 10}
+    assert warning.evidence == {"base": "base", "candidate": "mega", "kernels": 9}
 
 
 def test_counts_over_other_kinds_are_not_comparable() -> None:
@@ -249,6 +245,17 @@ def test_counts_over_other_kinds_are_not_comparable() -> None:
         "not comparable: base counts over decode iterations, candidate over prefill"
     ]
     assert {row.ratio for row in result.time} == {None}
+
+
+def test_operators_are_not_held_against_kernels() -> None:
+    # GIVEN the same launches, of a device and of a CPU-only trace
+    # WHEN compared
+    result = compare(report(rank([NORM])), report(rank([NORM], device_kernels=0)))
+    # THEN they are not called equal
+    assert (result.verdict, result.summary) == (
+        "not_comparable",
+        ("not comparable: base launches kernels, candidate operators",),
+    )
 
 
 def test_a_side_without_iterations_has_no_data_rather_than_0() -> None:
@@ -280,10 +287,25 @@ def test_windows_without_iterations_are_unchanged_only_when_totals_are_equal() -
     assert (other.verdict, [one.slug for one in other.findings]) == ("not_comparable", ["not-comparable"])
 
 
-def test_two_sides_without_launches_are_not_comparable() -> None:
-    # GIVEN reports without a single launch
+@pytest.mark.parametrize("iterations", [0, 10])
+@pytest.mark.parametrize("kernels", [(), (NORM,)])
+def test_the_same_contents_are_unchanged_under_any_name(iterations: int, kernels: tuple[Kernel, ...]) -> None:
+    # GIVEN a capture with or without launches, with or without iterations
+    one = rank(kernels, iterations=iterations, pairs=pairs(None) if not iterations else pairs())
+    copy = replace(one, rank="rank7", source="copy.json")
+    # WHEN it is compared with itself and with its copy THEN both are unchanged
+    for other in (report(one), report(copy, source="copy")):
+        result = compare(report(one), other)
+        assert result.verdict == "unchanged"
+        assert result.summary[0].startswith("nothing changed: ")
+        assert not found(result, "not-comparable")
+
+
+def test_two_sides_without_launches_that_differ_are_not_comparable() -> None:
+    # GIVEN reports without a single launch, of different devices
+    other = replace(rank(iterations=0, pairs=pairs(None)), device="NVIDIA B200")
     # WHEN compared
-    result = compare(report(rank(iterations=0, pairs=pairs(None))), report(rank(iterations=0, pairs=pairs(None))))
+    result = compare(report(rank(iterations=0, pairs=pairs(None))), report(other))
     # THEN that is not called unchanged
     assert (result.verdict, result.summary) == (
         "not_comparable",
@@ -359,6 +381,19 @@ def test_errors_and_warnings_of_the_reports_are_carried_over_with_their_side() -
     ]
 
 
+def test_what_ranks_disagree_on_is_said_once() -> None:
+    # GIVEN a base whose report already says that its ranks differ
+    ranks = [rank([Kernel("k", "norm", n)], key=f"rank{n}") for n in (1, 2)]
+    base = report(*ranks, findings=(Finding("ranks-differ", "warning", "the ranks differ in 1 figure"),))
+    # WHEN compared
+    result = compare(base, report(rank([NORM])))
+    # THEN only the findings that name the value used remain
+    assert [one.message for one in found(result, "ranks-differ")] == [
+        "launches of norm in target per iteration differ between ranks (rank1: 1, rank2: 2); 1 is used",
+        "launches per iteration of 1 kernel differ between ranks; the most frequent values are used",
+    ]
+
+
 def test_time_rows_are_floor_medians_over_ranks_with_ratio() -> None:
     # GIVEN a base of two ranks whose medians lie 1 ns apart, and a candidate of one
     base = report(rank([NORM], wall=101), rank([NORM], key=RANK_1, wall=102))
@@ -425,41 +460,15 @@ def test_the_subjects_are_carried_over() -> None:
     result = compare(base, report(rank([NORM]), source="mega"))
     # THEN both are named with their ranks
     assert (result.base, result.candidate) == (
-        DiffSubject("base", "runs/base", 2, 1),
-        DiffSubject(None, "mega", 1, 1),
+        DiffSubject("base", "runs/base", 2, 1, "kernel"),
+        DiffSubject(None, "mega", 1, 1, "kernel"),
     )
 
 
 def test_what_paths_do_not_carry_is_empty() -> None:
     # GIVEN two reports
     # WHEN diffed through the public function
-    result = diff(base_arm(), mega_arm()).to_dict()
+    result = compare(base_arm(), mega_arm()).to_dict()
     # THEN the parts without data are empty lists, and the schema is named
     assert [result[key] for key in ("layers", "serving", "accuracy", "environment", "claims")] == [[]] * 5
     assert result["schema"] == "moeprof.diff/1"
-
-
-def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    # GIVEN a reader and a reporter that record what they are asked for
-    asked: list[object] = []
-    trace = Trace("a trace", {})
-    reading, reporting = ModuleType("open"), ModuleType("report")
-
-    def open_trace(path: object, *, recover: bool) -> Trace:
-        asked.append((path, recover))
-        return trace
-
-    def report_trace(one: object, **options: object) -> Report:
-        assert one is trace
-        asked.append(options)
-        return base_arm()
-
-    vars(reading)["open_trace"], vars(reporting)["report"] = open_trace, report_trace
-    monkeypatch.setitem(sys.modules, "moeprof.traces.open", reading)
-    monkeypatch.setitem(sys.modules, "moeprof.analyzers.report", reporting)
-    # WHEN a path is held against a trace
-    result = diff(Path("folder"), trace, marker="step", recover=True)
-    # THEN the path is opened, and both are reported with the options
-    options = {"rules": None, "marker": "step", "marker_family": None}
-    assert asked == [("folder", True), options, options]
-    assert result.verdict == "unchanged"

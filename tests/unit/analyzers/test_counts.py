@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moeprof.analyzers.commonest import commonest, listed
+from moeprof.analyzers.commonest import by_iteration, commonest
 from moeprof.analyzers.counts import class_counts, counts_findings, iteration_counts, kernel_counts
 from moeprof.analyzers.results import ClassCount, IterationCounts, KernelCount
 from moeprof.analyzers.tables import Attribution
@@ -271,10 +271,10 @@ class TestCommonest:
         # WHEN / THEN
         assert self._of([0, 0, 7, 7, 7], iterations=7) == 0
 
-    def test_listed_without_remainder_names_all(self) -> None:
+    def test_by_iteration_without_remainder_names_all(self) -> None:
         # GIVEN twenty iterations
         # WHEN / THEN
-        assert "more" not in listed({str(i): i for i in range(20)})
+        assert "more" not in by_iteration({str(i): i for i in range(20)})
 
 
 @settings(deadline=None)

@@ -124,6 +124,41 @@ def test_nested_scopes_of_the_runner_decide_the_phase() -> None:
     assert placed(attributed(events)) == [(NORM, 0, "target"), (ATTENTION, 0, "sample"), (NORM, 0, "draft")]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_scopes_of_one_extent_nest_the_same_in_any_file_order(order: tuple[int, ...]) -> None:
+    # GIVEN scopes that start and end together, in some order of the file
+    scopes = [marker(f"gpu_model_runner: {name}", 12, 8) for name in ("forward", "sample", "draft")]
+    events = [marker(DECODE, 0, 10), *(scopes[index] for index in order), *launched(14, NORM, correlation=1)]
+    # WHEN attributed THEN drafts lie in the sampling call
+    assert placed(attributed(events)) == [(NORM, 0, "draft")]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_replays_launched_at_one_time_are_held_against_their_like_in_any_file_order(swapped: bool) -> None:
+    # GIVEN two replays of each step that start together, of two and of three kernels; the last step's in another order
+    events = []
+    for step in range(3):
+        pair = [
+            launched(
+                100 * step + 1, *[NORM] * kernels, correlation=10 * step + kernels, gpu_at=1000 + 100 * step + kernels
+            )
+            for kernels in (2, 3)
+        ]
+        events += [
+            marker(DECODE, 100 * step, 10),
+            *(row for rows in (pair[::-1] if swapped and step == 2 else pair) for row in rows),
+        ]
+    # WHEN attributed THEN nothing falls short
+    assert not attributed(events).iterations["partial"].any()
+
+
+@pytest.mark.parametrize("family", ["vllm", "anchor"])
+def test_a_pattern_and_another_family_exclude_each_other(family: str) -> None:
+    # GIVEN a pattern beside a family that is not the user's WHEN both are asked for THEN that makes no sense
+    with pytest.raises(UsageError, match="exclude each other"):
+        MarkerChoice("tick", family)
+
+
 def test_own_markers_come_first_and_the_innermost_range_decides() -> None:
     # GIVEN our markers around vLLM's: drafts nest in the sampling call, a dummy batch has no engine marker
     events = [
@@ -217,6 +252,16 @@ def test_one_anchor_is_no_iteration() -> None:
     assert attributed(launched(1, "_rejection_kernel", correlation=1)).family is None
 
 
+@pytest.mark.parametrize(("replays", "family", "iterations"), [(3, "anchor", 3), (1, None, 0)])
+def test_anchors_count_by_their_launch_call(replays: int, family: str | None, iterations: int) -> None:
+    # GIVEN replays of a graph that holds the anchor kernel four times
+    anchors = ["_rejection_kernel"] * 4
+    events = [row for n in range(replays) for row in launched(100 * n, *anchors, correlation=n + 1)]
+    # WHEN attributed THEN each replay is one iteration, and a single one is none
+    found = attributed(events)
+    assert (found.family, found.iterations.height) == (family, iterations)
+
+
 def test_markers_of_the_thread_with_most_of_them_are_used() -> None:
     events = [marker(DECODE, 0, 10), marker(DECODE, 20, 10), marker(DECODE, 5, 10, tid=99)]
     found = attributed(events)
@@ -266,6 +311,29 @@ def test_first_iteration_far_longer_than_the_others_is_a_transient_that_stays_in
     found = attributed([marker(DECODE, start, 10) for start in starts])
     assert found.iterations["transient"].to_list() == [transient, False, False, False]
     assert found.iterations["counted"].all()
+
+
+def test_the_transient_is_told_with_the_figures_that_were_judged() -> None:
+    # GIVEN equal starts, and a first iteration whose kernels take more than five quarters of the others'
+    events = []
+    for step, length in enumerate((126, 100, 100, 101)):
+        events += [marker(DECODE, 1000 * step, 10), launch(1000 * step, 1, correlation=step + 1)]
+        events.append(kernel(NORM, 1000 * step + 100, length, correlation=step + 1))
+    (told,) = [found for found in attributed(events).findings if found.slug == "start-transient"]
+    # WHEN attributed THEN the kernel sum is told, not the wall time
+    assert told.evidence == {"figure": "kernel_sum", "value_ns": 126_000, "median_of_others_ns": 100_000}
+    assert told.message.startswith(
+        "iteration 0 is a start transient: it has a kernel sum of 126.00 us, the others 100.00 us"
+    )
+
+
+@pytest.mark.parametrize(("first", "expected"), [(125, []), (126, ["start-transient"])])
+def test_five_quarters_of_the_median_are_no_transient_yet(first: int, expected: list[str]) -> None:
+    events = []
+    for step, length in enumerate((first, 100, 100)):
+        events += [marker(DECODE, 1000 * step, 10), launch(1000 * step, 1, correlation=step + 1)]
+        events.append(kernel(NORM, 1000 * step + 100, length, correlation=step + 1))
+    assert [found.slug for found in attributed(events).findings if found.slug == "start-transient"] == expected
 
 
 def test_cpu_only_trace_counts_outermost_classified_operators() -> None:

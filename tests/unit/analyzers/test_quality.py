@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -15,18 +14,28 @@ import pytest
 from moeprof.analyzers.quality import quality_findings
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
 from moeprof.findings import Finding
-from moeprof.traces.schema import COLLECTIVES, EVENTS, INVALID, KERNELS, LAUNCHES, MARKERS, TRACKS, conforms, empty
+from moeprof.traces.schema import (
+    COLLECTIVES,
+    EVENTS,
+    INVALID,
+    KERNELS,
+    LAUNCHES,
+    MARKERS,
+    TRACKS,
+    Schema,
+    conforms,
+    empty,
+)
 from moeprof.traces.trace import RankTrace, TraceMetadata
+from tests.shared import shared
 
-_SHARED = Path(os.environ.get("MOEPROF_SHARED", str(Path(__file__).parents[4] / "shared")))
 Row = dict[str, object]
 
 
-def _table(rows: Iterable[Row], schema: dict[str, object], **defaults: object) -> pl.DataFrame:
+def _table(rows: Iterable[Row], schema: Schema, **defaults: object) -> pl.DataFrame:
     """Fill a frame of a schema; Enum columns take the words that occur."""
     full = [{**dict.fromkeys(schema), **defaults, **row} for row in rows]
-    loose = {name: (dtype if isinstance(dtype, pl.DataType | type) else pl.String) for name, dtype in schema.items()}
-    loose = {name: pl.String if dtype is pl.Enum else dtype for name, dtype in loose.items()}
+    loose = {name: pl.String if dtype is pl.Enum else dtype for name, dtype in schema.items()}
     frame = pl.DataFrame(full, schema=loose)
     words = [name for name, dtype in schema.items() if dtype is pl.Enum]
     frame = frame.with_columns(
@@ -71,7 +80,7 @@ def _rank_trace(
         collectives=empty(COLLECTIVES),
         tracks=empty(TRACKS),
         invalid=_table(({**gpu, **row} for row in invalid), INVALID),
-        metadata=TraceMetadata(raw=raw or {}),  # type: ignore[arg-type]
+        metadata=TraceMetadata(raw=raw or {}),  # type: ignore[arg-type]  # raw is JSON
         event_counts={},
     )
 
@@ -244,7 +253,7 @@ def test_orphans_are_counted_and_placed(first_call: int, place: str) -> None:
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN count, share, names and place are told
-    message = f"2 of 3 kernels (50.0 % of kernel time) have no launch on record (early, late); {place}"
+    message = f"2 of 3 kernels (50.00 % of kernel time) have no launch on record (early, late); {place}"
     assert (finding.severity, finding.message) == ("warning", message)
 
 
@@ -255,7 +264,7 @@ def test_orphans_without_any_launch_say_so() -> None:
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN copies are counted apart
     assert finding.message == (
-        "1 of 1 kernel (100.0 % of kernel time) and 1 copy have no launch on record (k); no launch call is on record"
+        "1 of 1 kernel (100.00 % of kernel time) and 1 copy have no launch on record (k); no launch call is on record"
         " at all"
     )
 
@@ -275,8 +284,8 @@ def test_messages_cut_long_names_and_evidence_keeps_them() -> None:
     # WHEN quality is judged
     finding = _only(trace, _attribution(trace), "kernels-without-launch")
     # THEN the message stays readable
-    assert "x" * 79 + "…" in finding.message
-    assert "x" * 80 not in finding.message
+    assert "x" * 36 + "…" + "x" * 23 in finding.message
+    assert "x" * 37 not in finding.message
     assert finding.evidence["names"] == ["x" * 500]
 
 
@@ -536,9 +545,7 @@ def test_measured_traces_give_their_published_findings(
     arm: str, rank: str, overlaps: int, slow: list[int], deviating: list[int]
 ) -> None:
     # GIVEN a measured rank
-    path = _SHARED / "traces" / "h200" / arm / f"{rank}.pt.trace.json.gz"
-    if not path.exists():
-        pytest.skip(f"no measured trace: {path} (set MOEPROF_SHARED)")
+    path = shared("traces", "h200", arm, f"{rank}.pt.trace.json.gz")
     trace, starts = _measured(path)
     # WHEN quality is judged
     found = {finding.slug: finding for finding in quality_findings(trace, _attribution(trace, starts))}

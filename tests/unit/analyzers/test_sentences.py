@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from moeprof.analyzers.compare import compare
-from moeprof.analyzers.short_names import LONGEST, shorten
+from moeprof.analyzers.comparison.compare import compare
+from moeprof.wording import NAME_WIDTH, functions
 from tests.unit.analyzers.reports import Kernel, base_arm, mega_arm, pairs, rank, renamed, report
 
 NORM = Kernel("rms_norm_kernel", "norm", 10)
@@ -28,7 +30,8 @@ def test_the_fused_arm_is_told_from_the_experts_down_to_the_clock() -> None:
         "draft: unchanged (6 MoE GEMM launches, 3 AG/RS pairs)",
         "sample: unchanged (14 kernels)",
         "5 kernels removed, 1 added: -`vllm::moe::moe_sum` x42 (moe_combine, target), "
-        "-`humming` x84 (moe_gemm, target), -`ncclDevKernel_AllGather_RING_LL` x42 (all_gather, target), "
+        "-`humming<Shape<0u, 1024u>>` x42 (moe_gemm, target), -`humming<Shape<0u, 2048u>>` x42 (moe_gemm, target), "
+        "-`ncclDevKernel_AllGather_RING_LL` x42 (all_gather, target), "
         "-`ncclDevKernel_ReduceScatter_RING_LL` x42 (reduce_scatter, target); "
         "+`sm100_fp8_mega_moe_impl` x42 (moe_fused, target)",
         "kernels per iteration 236 -> 68",
@@ -140,14 +143,14 @@ def test_unmatched_gathers_are_told() -> None:
 
 
 def test_at_most_six_kernels_are_named_on_a_side_and_the_rest_counted() -> None:
-    # GIVEN eight kernels that went, of which two share a short name
+    # GIVEN eight kernels that went, of which two are of one function
     names = [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("void f<1>()", 4), ("void f<2>()", 3), ("g", 1)]
     # WHEN compared
     sentences = summary([NORM, *(Kernel(name, "copy", n) for name, n in names)], [NORM])
-    # THEN the most launched ones are named, those of one short name together
+    # THEN the most launched ones are named, each for itself
     assert (
         "8 kernels removed: -`a` x9 (copy, target), -`b` x8 (copy, target), -`c` x7 (copy, target), "
-        "-`f` x7 (copy, target), -`d` x6 (copy, target), -`e` x5 (copy, target), 1 more removed"
+        "-`d` x6 (copy, target), -`e` x5 (copy, target), -`f<1>` x4 (copy, target), 2 more removed"
     ) in sentences
 
 
@@ -185,18 +188,9 @@ def test_kernels_launched_more_or_less_often_are_told() -> None:
     )
     # THEN both are named although their class is the same
     assert sentences == (
-        "2 kernels launched a different number of times: `g` 43 -> 41 (norm, target), `g` 2 -> 4 (norm, target)",
+        "2 kernels launched a different number of times: `g<1>` 43 -> 41 (norm, target), `g<2>` 2 -> 4 (norm, target)",
         "kernels per iteration 45 -> 45",
     )
-
-
-def test_copies_of_the_runtime_are_no_kernels_and_copy_nodes_are() -> None:
-    # GIVEN a memset, a memcpy and a graph's copy node beside a norm
-    kernels = [NORM, Kernel("Memset (Device)", "memset", 7), Kernel("Memcpy DtoD", "memcpy", 5)]
-    # WHEN compared with an arm that has a copy node besides
-    sentences = summary(kernels, [*kernels, Kernel("memcpy32_post", "memcpy", 1)])
-    # THEN only the latter is counted as a kernel
-    assert "kernels per iteration 10 -> 11" in sentences
 
 
 def test_operators_are_not_called_kernels() -> None:
@@ -208,12 +202,23 @@ def test_operators_are_not_called_kernels() -> None:
     assert compare(base, candidate).summary[-1] == "operators per iteration 3 -> 4"
 
 
+def test_copies_alone_are_not_called_operators() -> None:
+    # GIVEN captures of a GPU on which only copies ran
+    one = rank([Kernel("Memcpy HtoD", "memcpy", 3)])
+    base = replace(one, coverage=replace(one.coverage, kernels=0, linked=0))
+    # WHEN compared
+    # THEN it is kernels that there are none of
+    assert compare(report(base), report(base)).summary == (
+        "nothing changed: 1 class, 0 kernels, equal counts per iteration",
+    )
+
+
 def test_nothing_changed_says_over_how_much() -> None:
     # GIVEN the same arm from two sources
     # WHEN compared
     # THEN the first sentence says how much is equal
     assert compare(base_arm(), renamed(base_arm(), "other")).summary == (
-        "nothing changed: 6 classes, 7 kernels, equal counts per iteration",
+        "nothing changed: 6 classes, 6 kernels, equal counts per iteration",
         "iteration wall median 12.13 ms -> 12.13 ms under the profiler (not a speed claim)",
     )
 
@@ -264,12 +269,22 @@ def test_ranks_with_other_numbers_of_iterations_are_told_as_a_range() -> None:
         ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
         ("<unnamed>", "<unnamed>"),
         ("", ""),
-        ("_ZN7cutlass" + "x" * 100, "_ZN7cutlass" + "x" * 46 + "..."),
+        ("_ZN7cutlass" + "x" * 100, "_ZN7cutlass" + "x" * 25 + "…" + "x" * 23),
     ],
 )
 def test_short_names_keep_the_function(name: str, short: str) -> None:
     # GIVEN a full kernel name
     # WHEN shortened
     # THEN return type, template arguments and parameters are gone
-    assert shorten(name) == short
-    assert len(short) <= LONGEST
+    assert functions([name]) == {name: short}
+    assert len(short) <= NAME_WIDTH
+
+
+def test_names_of_one_function_show_what_tells_them_apart() -> None:
+    # GIVEN the two GEMMs of one template, whose difference stands behind a long common head
+    w13, w2 = (f"void humming<MmaOpClass, Shape<0u, {n}u, 1024u>, {'Tile<8u>, ' * 9}Config>(int*)" for n in (1024, 512))
+    # WHEN shortened THEN they stay two names
+    assert functions([w13, w2]) == {
+        w13: "humming<MmaOpClass, Shape<0u, 1024u, 1024u>, Ti…",
+        w2: "humming<MmaOpClass, Shape<0u, 512u, 1024u>, Til…",
+    }

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -19,8 +17,8 @@ import pytest
 from moeprof.analyzers.results import PerIterationTimes, PhaseTimes, Spread, TimeTotals
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
 from moeprof.analyzers.times import per_iteration_times, spread, time_totals
+from tests.shared import shared
 
-_SHARED = Path(os.environ.get("MOEPROF_SHARED", str(Path(__file__).parents[4] / "shared")))
 _DEFAULTS = {"name": "k", "class": "elementwise", "gemms": 0, "activity": "kernel", "device": 0, "stream": 7}
 
 
@@ -35,7 +33,7 @@ def _launches(*rows: dict[str, object]) -> pl.DataFrame:
         }
         for number, row in enumerate(rows)
     ]
-    return pl.DataFrame(full, schema=ATTRIBUTED)  # type: ignore[arg-type]
+    return pl.DataFrame(full, schema=ATTRIBUTED)
 
 
 def _launch(start: int, end: int, **columns: object) -> dict[str, object]:
@@ -58,7 +56,7 @@ def _attribution(
         }
         for number, (start, following, transient, counted) in enumerate(iterations)
     ]
-    table = pl.DataFrame(rows, schema=ITERATIONS)  # type: ignore[arg-type]
+    table = pl.DataFrame(rows, schema=ITERATIONS)
     return Attribution("rank0", family, False, "decode" if iterations else None, table, launches)
 
 
@@ -221,9 +219,7 @@ Event = dict[str, Any]
 @cache
 def _measured(arm: str, rank: str) -> list[Event]:
     """Read a measured trace with nothing of ours; times in ns."""
-    path = _SHARED / "traces" / "h200" / arm / f"{rank}.pt.trace.json.gz"
-    if not path.exists():
-        pytest.skip(f"no measured trace: {path} (set MOEPROF_SHARED)")
+    path = shared("traces", "h200", arm, f"{rank}.pt.trace.json.gz")
     with gzip.open(path) as file:
         events: list[Event] = json.load(file, parse_float=Decimal)["traceEvents"]
     wanted = ("kernel", "gpu_memcpy", "gpu_memset", "user_annotation")

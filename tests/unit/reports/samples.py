@@ -148,6 +148,7 @@ def rank_report(index: int = 0, *, mega: bool = False) -> RankReport:
         rank=f"dp{index}_pp0_tp0_dcp0_ep{index}_rank0",
         source=f"dp{index}_pp0_tp0_dcp0_ep{index}_rank0.pt.trace.json.gz",
         device="NVIDIA H200",
+        launch_unit="kernel",
         iterations=IterationCounts("vllm", ITERATIONS, ITERATIONS, 0, 0, 0, 0),
         counts_over="decode",
         counts=_counts(mega),
@@ -197,6 +198,7 @@ def cpu_report() -> Report:
         rank="dp0_pp0_tp0_dcp0_ep0_rank0",
         source="dp0_pp0_tp0_dcp0_ep0_rank0.pt.trace.json.gz",
         device=None,
+        launch_unit="operator",
         iterations=IterationCounts("vllm", 8, 8, 0, 0, 0, 0),
         counts_over="decode",
         counts=(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+import jsonschema
 import pytest
 
 from moeprof.findings import JsonValue
+from moeprof.reports import explanation
 from moeprof.reports.json import dump
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.render import render_diff, render_reports
 
 from . import samples
@@ -26,16 +29,16 @@ def schema(kind: str) -> dict[str, object]:
 def unknown(value: JsonValue, shape: dict[str, object], whole: dict[str, object], path: str = "") -> list[str]:
     """Return the keys of a value that its schema does not name."""
     if "$ref" in shape:
-        shape = whole["$defs"][str(shape["$ref"]).removeprefix("#/$defs/")]  # type: ignore[index]
-    for option in shape.get("anyOf", []):  # type: ignore[attr-defined]
+        shape = whole["$defs"][str(shape["$ref"]).removeprefix("#/$defs/")]  # type: ignore[index]  # a schema is JSON
+    for option in shape.get("anyOf", []):  # type: ignore[attr-defined]  # a schema is JSON
         if "$ref" in option and value is not None:
             return unknown(value, option, whole, path)
     found: list[str] = []
     if isinstance(value, list) and isinstance(shape.get("items"), dict):
         for item in value:
-            found += unknown(item, shape["items"], whole, f"{path}[]")  # type: ignore[arg-type]
+            found += unknown(item, shape["items"], whole, f"{path}[]")  # type: ignore[arg-type]  # a schema is JSON
     if isinstance(value, dict) and "properties" in shape:
-        properties: dict[str, dict[str, object]] = shape["properties"]  # type: ignore[assignment]
+        properties: dict[str, dict[str, object]] = shape["properties"]  # type: ignore[assignment]  # a schema is JSON
         for key, item in value.items():
             found += unknown(item, properties[key], whole, f"{path}.{key}") if key in properties else [f"{path}.{key}"]
     return found
@@ -44,7 +47,6 @@ def unknown(value: JsonValue, shape: dict[str, object], whole: dict[str, object]
 @pytest.mark.parametrize("number", range(len(REPORTS)))
 def test_a_report_obeys_its_schema(number: int) -> None:
     # GIVEN the shipped schema
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     # WHEN a report is rendered THEN it is valid, and every key is described
     value = json.loads(render_reports([REPORTS[number]], "json", Look()))
     jsonschema.Draft202012Validator(schema("report")).validate(value)
@@ -53,15 +55,23 @@ def test_a_report_obeys_its_schema(number: int) -> None:
 
 def test_a_diff_obeys_its_schema() -> None:
     # GIVEN the shipped schema WHEN a diff is rendered THEN it is valid, and every key is described
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     value = json.loads(render_diff(samples.diff(), "json", Look(), Outcome(1, "")))
     jsonschema.Draft202012Validator(schema("diff")).validate(value)
     assert unknown(value, schema("diff"), schema("diff")) == []
 
 
+def test_several_reports_and_an_explanation_obey_their_schemas() -> None:
+    # GIVEN the shipped schemas WHEN two reports, or an explanation, are rendered THEN they are valid
+    two = json.loads(render_reports([samples.report(1), samples.cpu_report()], "json", Look()))
+    jsonschema.Draft202012Validator(schema("reports")).validate(two)
+    none = dict.fromkeys(("rule", "pattern", "backend", "source"))
+    explained = json.loads(explanation.render("k", {"class": "other", **none}, "json", Look()))
+    jsonschema.Draft202012Validator(schema("explanation")).validate(explained)
+    assert sorted(explained) == sorted(schema("explanation")["properties"])  # type: ignore[call-overload]  # JSON
+
+
 def test_a_missing_key_breaks_the_schema() -> None:
     # GIVEN a report without coverage WHEN it is checked THEN it is refused
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     value = json.loads(render_reports([samples.report(1)], "json", Look()))
     del value["ranks"][0]["coverage"]
     assert not jsonschema.Draft202012Validator(schema("report")).is_valid(value)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
 from moeprof.reports.markdown import escape
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.render import render_diff, render_reports
 
 from . import samples
@@ -69,3 +70,11 @@ def test_a_report_in_markdown() -> None:
     text = render_reports([samples.report(2)], "markdown", Look())
     assert "| moe_gemm | 84 | 6 | 0 | 1980 |" in text
     assert "| AG/RS (dispatch, combine) | 42 | 3 | 0 | 45 | 990 | 0 AG, 0 RS |" in text
+
+
+def test_quoted_names_are_code_and_nothing_else_is() -> None:
+    # GIVEN a sentence with quoted kernel names and a stray backtick
+    summary = ("-`a<b>` x42, +`c_d` x1 and ` <i>",)
+    # WHEN rendered THEN the names are code as they are, and the rest is escaped
+    text = render_diff(replace(samples.diff(), summary=summary), "markdown", Look(), NONE)
+    assert "\n- \\-`a<b>` x42, +`c_d` x1 and \\` &lt;i&gt;\n" in text

@@ -9,7 +9,8 @@ import pytest
 
 from moeprof.analyzers.results import KernelCount
 from moeprof.findings import Finding
-from moeprof.reports.look import Look, Outcome
+from moeprof.reports.look import Look
+from moeprof.reports.outcome import Outcome
 from moeprof.reports.render import render_diff, render_reports
 
 from . import samples
@@ -34,7 +35,7 @@ def named(name: str, **changes: object) -> str:
     kernel = KernelCount(name, "other", "target", None, 22, 1, 99_000_000)
     report = samples.report(1)
     rank = replace(report.ranks[0], kernels=(kernel,))
-    return render_reports([replace(report, ranks=(rank,))], "text", Look(**changes))  # type: ignore[arg-type]
+    return render_reports([replace(report, ranks=(rank,))], "text", Look(**changes))  # type: ignore[arg-type]  # fields by name
 
 
 @pytest.mark.parametrize("name", PAGES)

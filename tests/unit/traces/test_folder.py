@@ -26,7 +26,7 @@ def left_out(folder: Path) -> dict[object, object]:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("vm_23383.async_llm.17.pt.trace.json.gz", "trace of the API server"),
+        ("server_23383.async_llm.17.pt.trace.json.gz", "trace of the API server"),
         ("graph_capture_rank_0.17.pt.trace.json.gz", "graph-capture trace"),
         ("case.kernels.json", "kernel summary"),
         ("profiler_out_0.txt", "no trace by its name"),

@@ -26,7 +26,7 @@ SMALL = [launch(1, correlation=1), kernel("k", 5, 1, correlation=1)]
 
 def write(path: Path, *, events: object = None, **top: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(trace_json(SMALL if events is None else events, **top))  # type: ignore[arg-type]
+    path.write_bytes(trace_json(SMALL if events is None else events, **top))  # type: ignore[arg-type]  # top-level keys by name
     return path
 
 

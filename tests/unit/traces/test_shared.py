@@ -232,7 +232,7 @@ def test_cpu_only_ranks_beside_a_front_end_trace(shared_traces: Path) -> None:
         assert dict(rank.event_counts) == {"cpu_op": 169991, "user_annotation": 1427, "": 18, "Trace": 1}
         assert rank.kernels.height == 0
         assert rank.markers.filter(pl.col("name").str.starts_with("execute_context")).height == 50
-    assert {f.evidence["reason"]: len(f.evidence["names"]) for f in found.findings} == {  # type: ignore[arg-type]
+    assert {f.evidence["reason"]: len(f.evidence["names"]) for f in found.findings} == {  # type: ignore[arg-type]  # evidence is JSON
         "no trace by its name": 2,
         "trace of the API server": 2,
     }

@@ -6,13 +6,17 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from moeprof.analyzers.differences import BackendChange, class_order
-from moeprof.analyzers.sides import PAIR_FIGURES, Side, Votes, label, window_totals
+from moeprof.analyzers.comparison.differences import BackendChange, class_order
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, Votes, label, window_totals
 from moeprof.findings import Finding, JsonValue, order
+from moeprof.wording import plural
 
 
 def obstacle(base: Side, candidate: Side) -> str | None:
     """Say why two sides cannot be compared, or None where they can."""
+    units = [sorted({rank.launch_unit for rank in side.report.ranks}) for side in (base, candidate)]
+    if all(units) and not set(units[0]) & set(units[1]):
+        return f"base launches {units[0][0]}s, candidate {units[1][0]}s"
     if not base.ranks and not candidate.ranks:
         before, after = window_totals(base.report), window_totals(candidate.report)
         if not before and not after:
@@ -33,6 +37,8 @@ def disagreements(base: Side, candidate: Side, why: str | None) -> Iterable[Find
         yield Finding("not-comparable", "warning", f"not comparable: {why}", None, evidence)
     elif not base.ranks:
         message = "no counted iterations on either side: totals of the whole windows were compared"
+        if not window_totals(base.report):
+            message = "no launches on either side: both windows hold the same"
         yield Finding("no-iterations", "warning", message, None, evidence)
     elif _numbers(base) != _numbers(candidate):
         message = (
@@ -91,7 +97,8 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _carried(side: Side) -> Iterable[Finding]:
     for found in side.report.findings:
-        if found.severity != "note":
+        # What ranks disagree on is said above, with the value that stands for the side.
+        if found.severity != "note" and not (found.slug == "ranks-differ" and side.ranks):
             yield replace(found, evidence={**found.evidence, "side": side.name})
 
 
@@ -100,7 +107,7 @@ def _left_out(side: Side) -> Iterable[Finding]:
     left_out = sorted(label(rank) for rank in side.report.ranks if label(rank) not in kept)
     if side.ranks and left_out:
         message = (
-            f"{side.name}: {len(left_out)} of {len(side.report.ranks)} ranks have no counts over "
+            f"{len(left_out)} of {len(side.report.ranks)} ranks have no counts over "
             f"{side.counts_over} iterations; the figures are those of the others"
         )
         evidence: dict[str, JsonValue] = {"side": side.name, "ranks": list[JsonValue](left_out)}
@@ -118,13 +125,13 @@ def _ranks_differ(side: Side) -> Iterable[Finding]:
                 "phase": phase,
                 "values": votes.to_dict(),
             }
-            yield _differing(f"{side.name}: launches of {class_} in {phase}", votes, evidence)
+            yield _differing(f"launches of {class_} in {phase}", votes, evidence)
     for kind, figures in PAIR_FIGURES.items():
         for figure in figures:
             votes = side.pair(kind, figure)
             if not votes.agree:
                 evidence = {"side": side.name, "pairs": kind, "figure": figure, "values": votes.to_dict()}
-                yield _differing(f"{side.name}: pairs.{kind}.{figure}", votes, evidence)
+                yield _differing(f"pairs.{kind}.{figure}", votes, evidence)
     kernels = {key: votes for key, votes in sorted(side.kernels.items()) if not votes.agree}
     if kernels:
         listed: list[JsonValue] = [
@@ -132,7 +139,7 @@ def _ranks_differ(side: Side) -> Iterable[Finding]:
             for (name, class_, phase), votes in kernels.items()
         ]
         message = (
-            f"{side.name}: launches per iteration of {len(kernels)} kernels differ between ranks; "
+            f"launches per iteration of {plural(len(kernels), side.ranks[0].launch_unit)} differ between ranks; "
             "the most frequent values are used"
         )
         yield Finding("ranks-differ", "warning", message, None, {"side": side.name, "kernels": listed})

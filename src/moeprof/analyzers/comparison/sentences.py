@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from moeprof.analyzers.differences import BackendChange, class_order, differ, milliseconds
-from moeprof.analyzers.disagreements import backends, iterations_text
+from moeprof.analyzers.comparison.differences import BackendChange, class_order, differ
+from moeprof.analyzers.comparison.disagreements import backends, iterations_text
+from moeprof.analyzers.comparison.sides import PairKind, Side
 from moeprof.analyzers.results import KernelRow, PairChange, StructureRow, TimeRow, Verdict
-from moeprof.analyzers.short_names import shorten
-from moeprof.analyzers.sides import PairKind, Side
 from moeprof.analyzers.tables import COMMUNICATION, PHASES
+from moeprof.wording import duration, functions, plural
 
 NAMED = 6  # kernels that a sentence names on each side
 
@@ -29,9 +28,6 @@ _UNMATCHED: tuple[tuple[PairKind, str, str], ...] = (
     ("moe_gemm", "unmatched", "unmatched MoE GEMMs"),
 )
 _TOLD = ("moe_gemm", "moe_fused", "all_gather", "reduce_scatter")
-#: A copy node of a graph is a kernel; the other rows of these classes are not.
-_NO_KERNEL = ("memcpy", "memset")
-_COPY_KERNEL = re.compile(r"memcpy\d+_post")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,9 @@ class Material:
 
     @property
     def unit(self) -> str:
-        """Return what a launch is of: kernels, or operators where no side has a device."""
-        ranks = (*self.base.report.ranks, *self.candidate.report.ranks)
-        return "kernel" if any(rank.coverage.kernels for rank in ranks) else "operator"
+        """Return what a launch is of: an operator where it is so on both sides, else a kernel."""
+        units = {rank.launch_unit for side in (self.base, self.candidate) for rank in side.report.ranks}
+        return "operator" if units == {"operator"} else "kernel"
 
 
 def summarise(material: Material) -> tuple[str, ...]:
@@ -85,7 +81,7 @@ def _nothing_changed(material: Material) -> str:
     classes = len({row.class_ for row in material.structure})
     kernels = len({row.name for row in material.kernels})
     where = "per iteration" if material.base.ranks else "in the whole windows (no iterations)"
-    told = f"{_count(classes, 'class', 'classes')}, {_count(kernels, material.unit)}"
+    told = f"{plural(classes, 'class', 'classes')}, {plural(kernels, material.unit)}"
     return f"nothing changed: {told}, equal counts {where}"
 
 
@@ -119,9 +115,9 @@ def _gemm_pairs(pairs: PairChange | None, fused: StructureRow | None) -> str | N
         return None
     before, after = (0, 0) if fused is None else (fused.base or 0, fused.candidate or 0)
     if pairs.base and not before and after and not pairs.candidate:
-        return f"{_count(pairs.base, 'GEMM pair')} -> {_count(after, 'fused launch', 'fused launches')}"
+        return f"{plural(pairs.base, 'GEMM pair')} -> {plural(after, 'fused launch', 'fused launches')}"
     if before and not pairs.base and pairs.candidate and not after:
-        return f"{_count(before, 'fused launch', 'fused launches')} -> {_count(pairs.candidate, 'GEMM pair')}"
+        return f"{plural(before, 'fused launch', 'fused launches')} -> {plural(pairs.candidate, 'GEMM pair')}"
     return f"GEMM pairs {pairs.base} -> {pairs.candidate}" if pairs.base or pairs.candidate else None
 
 
@@ -171,7 +167,7 @@ def _communication(material: Material) -> Iterator[str]:
         return
     told = [f"{launches[class_]} {_word(class_)}" for class_ in COMMUNICATION if launches[class_]]
     whole = material.pairs["ag_rs", "per_iteration"].base
-    figures = ", ".join([*([_count(whole, "AG/RS pair")] if whole else []), *told]) + " launches"
+    figures = ", ".join([*([plural(whole, "AG/RS pair")] if whole else []), *told]) + " launches"
     kernels = [row for row in material.kernels if row.class_ in COMMUNICATION]
     word = "unchanged" if _same(kernels) else f"equal counts by other {material.unit}s"
     yield f"communication: {word} ({figures})"
@@ -186,42 +182,40 @@ def _unchanged_phases(material: Material) -> Iterator[str]:
             continue
         launches = _sum_by_class(rows)
         told = [
-            _count(launches[class_], f"{_word(class_)} launch", f"{_word(class_)} launches")
+            plural(launches[class_], f"{_word(class_)} launch", f"{_word(class_)} launches")
             for class_ in ("moe_gemm", "moe_fused")
             if launches[class_]
         ]
         ag_rs = material.pairs.get(("ag_rs", phase))
         if ag_rs is not None and ag_rs.base:
-            told.append(_count(ag_rs.base, "AG/RS pair"))
-        yield f"{phase}: unchanged ({', '.join(told) or _count(_kernels(kernels)[0], material.unit)})"
+            told.append(plural(ag_rs.base, "AG/RS pair"))
+        yield f"{phase}: unchanged ({', '.join(told) or plural(_kernels(kernels)[0], material.unit)})"
 
 
 def _came_and_went(material: Material) -> Iterator[str]:
     removed = {row: row.base for row in material.kernels if row.base and row.candidate == 0}
     added = {row: row.candidate for row in material.kernels if row.base == 0 and row.candidate}
     sides = [(removed, "-", "removed"), (added, "+", "added")]
+    names = functions(row.name for row in (*removed, *added))
     heads: list[str] = []
     lists: list[str] = []
     for rows, sign, word in sides:
         if rows:
-            heads.append(f"{len(rows) if heads else _count(len(rows), material.unit)} {word}")
-            lists.append(_named(rows.items(), sign, word))
+            heads.append(f"{len(rows) if heads else plural(len(rows), material.unit)} {word}")
+            lists.append(_named(rows, sign, word, names))
     if heads:
         yield f"{', '.join(heads)}: {'; '.join(lists)}"
 
 
-def _named(rows: Iterable[tuple[KernelRow, int | None]], sign: str, word: str) -> str:
-    launches: Counter[tuple[str, str, str]] = Counter()
-    names: Counter[tuple[str, str, str]] = Counter()
-    for row, count in rows:
-        key = (shorten(row.name), row.class_, row.phase)
-        launches[key] += count or 0
-        names[key] += 1
+def _named(rows: Mapping[KernelRow, int | None], sign: str, word: str, names: Mapping[str, str]) -> str:
     # What other sentences tell goes last: the helpers are the news here.
-    ordered = sorted(launches, key=lambda key: (key[1] in _TOLD, -launches[key], class_order((key[1], key[2])), key[0]))
-    told = [f"{sign}`{key[0]}` x{launches[key]} ({key[1]}, {key[2]})" for key in ordered[:NAMED]]
-    rest = sum(names[key] for key in ordered[NAMED:])
-    return ", ".join([*told, *([f"{rest} more {word}"] if rest else [])])
+    ordered = sorted(
+        rows,
+        key=lambda row: (row.class_ in _TOLD, -(rows[row] or 0), class_order((row.class_, row.phase)), row.name),
+    )
+    told = [f"{sign}`{names[row.name]}` x{rows[row]} ({row.class_}, {row.phase})" for row in ordered[:NAMED]]
+    rest = len(ordered) - NAMED
+    return ", ".join([*told, *([f"{rest} more {word}"] if rest > 0 else [])])
 
 
 def _other_counts(material: Material) -> Iterator[str]:
@@ -230,11 +224,12 @@ def _other_counts(material: Material) -> Iterator[str]:
         key=lambda row: (-abs((row.candidate or 0) - (row.base or 0)), class_order((row.class_, row.phase)), row.name)
     )
     if rows:
+        names = functions(row.name for row in rows)
         told = [
-            f"`{shorten(row.name)}` {row.base} -> {row.candidate} ({row.class_}, {row.phase})" for row in rows[:NAMED]
+            f"`{names[row.name]}` {row.base} -> {row.candidate} ({row.class_}, {row.phase})" for row in rows[:NAMED]
         ]
         more = [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
-        yield f"{_count(len(rows), material.unit)} launched a different number of times: {', '.join([*told, *more])}"
+        yield f"{plural(len(rows), material.unit)} launched a different number of times: {', '.join([*told, *more])}"
 
 
 def _total(material: Material) -> Iterator[str]:
@@ -245,7 +240,7 @@ def _total(material: Material) -> Iterator[str]:
 def _time(material: Material) -> Iterator[str]:
     wall = next((row for row in material.times if row.metric == "wall"), None)
     if wall is not None and wall.base is not None and wall.candidate is not None:
-        change = f"{milliseconds(wall.base)} -> {milliseconds(wall.candidate)}"
+        change = f"{duration(wall.base)} -> {duration(wall.candidate)}"
         yield f"iteration wall median {change} under the profiler (not a speed claim)"
 
 
@@ -256,8 +251,8 @@ def _iteration_numbers(material: Material) -> Iterator[str]:
 
 
 def _kernels(rows: Iterable[KernelRow]) -> tuple[int, int]:
-    kernels = [row for row in rows if row.class_ not in _NO_KERNEL or _COPY_KERNEL.match(row.name)]
-    return sum(row.base or 0 for row in kernels), sum(row.candidate or 0 for row in kernels)
+    launches = [(row.base or 0, row.candidate or 0) for row in rows]
+    return sum(base for base, _ in launches), sum(candidate for _, candidate in launches)
 
 
 def _sum_by_class(rows: Iterable[StructureRow]) -> Counter[str]:
@@ -277,7 +272,3 @@ def _arrow(change: PairChange) -> str:
 
 def _word(class_: str) -> str:
     return _WORDS.get(class_, class_)
-
-
-def _count(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

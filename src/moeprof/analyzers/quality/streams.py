@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import duration, plural, short
+from moeprof.analyzers.medians import twice_median
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
+from moeprof.wording import duration, function, plural
 
 _STREAM = ["device", "stream"]
 _LONG = 100  # times the median kernel
@@ -19,17 +20,16 @@ _NEVER = 2**63 - 1
 def impossible_durations(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Finding]:
     """Warn of kernels that outlast two later kernels of their own stream and dwarf the median kernel."""
     kernels = _by_stream(rank_trace)
-    if kernels.is_empty():
+    middle = twice_median(kernels["duration_ns"].to_list())
+    if middle is None:
         return
-    ordered = kernels["duration_ns"].sort()
-    twice_median = int(ordered[(ordered.len() - 1) // 2]) + int(ordered[ordered.len() // 2])
     # The least and the second least end among the later kernels of the stream, swept from the last to the first.
     least = pl.col("end_ns").cum_min(reverse=True).shift(-1).over(_STREAM).fill_null(_NEVER)
     second = pl.max_horizontal("end_ns", "least").cum_min(reverse=True).shift(-1).over(_STREAM).fill_null(_NEVER)
     suspicious = (
         kernels.with_columns(least.alias("least"))
         .with_columns(second.alias("second"))
-        .filter((2 * pl.col("duration_ns") > _LONG * twice_median) & (pl.col("second") < pl.col("end_ns")))
+        .filter((2 * pl.col("duration_ns") > _LONG * middle) & (pl.col("second") < pl.col("end_ns")))
         .sort("duration_ns", "event", descending=[True, False])
     )
     if suspicious.is_empty():
@@ -40,7 +40,7 @@ def impossible_durations(rank_trace: RankTrace, attribution: Attribution) -> Ite
     shown = suspicious.head(5).select(pl.col("name").cast(pl.String), *_STREAM, "start_ns", "duration_ns").to_dicts()
     worst = shown[0]
     message = (
-        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {short(worst['name'])} on stream"
+        f"{plural(suspicious.height, 'kernel')} with an impossible duration: {function(worst['name'])} on stream"
         f" {worst['stream']} of device {worst['device']} lasts {worst['duration_ns']} ns and outlasts later kernels of"
         f" its own stream; clipped to the next start the kernel sum is {clipped} ns instead of {raw} ns"
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
+from moeprof.analyzers.commonest import commonest_kind, commonest_of
 from moeprof.analyzers.results import PerIterationTimes, RankReport, Report, Spread
 from moeprof.findings import JsonValue
 
@@ -33,16 +34,8 @@ class Votes:
 
     @property
     def value(self) -> int | None:
-        """Return the most frequent value, of equally frequent ones that nearest to the median of all, then the smaller.
-
-        None where no rank has data.
-        """
-        values = sorted(value for _, value in self.by_rank if value is not None)
-        if not values:
-            return None
-        counts = Counter(values)
-        twice_median = values[len(values) // 2] + values[(len(values) - 1) // 2]
-        return min(counts, key=lambda value: (-counts[value], abs(2 * value - twice_median), value))
+        """Return the commonest value; None where no rank has data."""
+        return commonest_of(value for _, value in self.by_rank if value is not None)
 
     @property
     def agree(self) -> bool:
@@ -129,8 +122,7 @@ class Side:
 def view(name: SideName, report: Report) -> Side:
     """Return a report as one side of a comparison."""
     usable = [rank for rank in report.ranks if _has_counts(rank, report)]
-    kinds = Counter(cast(str, rank.counts_over) for rank in usable)
-    counts_over = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
+    counts_over = commonest_kind(cast(str, rank.counts_over) for rank in usable)
     ranks = tuple(sorted((rank for rank in usable if rank.counts_over == counts_over), key=label))
     classes = {label(rank): {(row.class_, row.phase): row.per_iteration for row in rank.counts} for rank in ranks}
     kernels = {
@@ -205,12 +197,3 @@ def _spread(times: PerIterationTimes, metric: str, phase: str | None) -> Spread 
 def _divide(total: int, count: int) -> int:
     quotient, rest = divmod(total, count)
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
-
-
-def median(values: Iterable[int]) -> int | None:
-    """Return the median, between two values rounded down; None of nothing."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2

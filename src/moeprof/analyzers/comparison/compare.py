@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fspath
-from typing import TypeAlias
+from dataclasses import replace
 
-from moeprof.analyzers.differences import (
+from moeprof.analyzers.comparison.differences import (
     backend_changes,
     differ,
     kernel_rows,
@@ -15,52 +14,19 @@ from moeprof.analyzers.differences import (
     structure_rows,
     time_rows,
 )
-from moeprof.analyzers.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
-from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, PairChange, Report, StructureRow, Verdict
-from moeprof.analyzers.sentences import Material, summarise
-from moeprof.analyzers.sides import Side, view
-from moeprof.traces.trace import Trace
-
-Comparable: TypeAlias = Report | Trace | str | PathLike[str]
-
-
-def diff(
-    base: Comparable,
-    candidate: Comparable,
-    *,
-    rules: str | PathLike[str] | None = None,
-    marker: str | None = None,
-    marker_family: str | None = None,
-    recover: bool = False,
-) -> Diff:
-    """Compare two captures.
-
-    Args:
-        base: A report, a trace, or the path of one (a file or a folder of ranks).
-        candidate: What is held against it, likewise.
-        rules: Kernel rules to use in place of the built-in ones, for sides that are no report yet.
-        marker: Regular expression of a user's own iteration marker, likewise.
-        marker_family: Marker family to use, likewise.
-        recover: Read what is whole of a damaged file, for sides that are paths.
-
-    Returns:
-        The differences, from `base` to `candidate`.
-
-    Raises:
-        MoeprofError: A path cannot be read, or a rules file cannot be used.
-    """
-
-    def reported(side: Comparable) -> Report:
-        if isinstance(side, Report):
-            return side
-        # Late, so that comparing finished reports needs neither the reader nor the rules.
-        from moeprof.analyzers.report import report
-        from moeprof.traces.open import open_trace
-
-        trace = side if isinstance(side, Trace) else open_trace(fspath(side), recover=recover)
-        return report(trace, rules=rules, marker=marker, marker_family=marker_family)
-
-    return compare(reported(base), reported(candidate))
+from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
+from moeprof.analyzers.comparison.sentences import Material, summarise
+from moeprof.analyzers.comparison.sides import Side, view
+from moeprof.analyzers.results import (
+    Diff,
+    DiffSubject,
+    KernelRow,
+    PairChange,
+    RankReport,
+    Report,
+    StructureRow,
+    Verdict,
+)
 
 
 def compare(base: Report, candidate: Report) -> Diff:
@@ -74,6 +40,8 @@ def compare(base: Report, candidate: Report) -> Diff:
     pairs = pair_figures(before, after)
     backends = backend_changes(before, after)
     verdict, why = _verdict(before, after, structure, kernels, pairs.values())
+    if _contents(before) == _contents(after):  # also where both hold nothing: a copy has not changed
+        verdict, why = "unchanged", None
     times = time_rows(before, after, comparable=why is None)
     findings = [*disagreements(before, after, why), *backend_findings(backends)]
     if why is None and _equal_kernels(kernels, before) and base.subject != candidate.subject:
@@ -97,8 +65,15 @@ def compare(base: Report, candidate: Report) -> Diff:
     )
 
 
+def _contents(side: Side) -> tuple[str | None, tuple[RankReport, ...]]:
+    """Return all that a report says of its ranks, but for what comes from the names of files."""
+    return side.counts_over, tuple(replace(rank, rank=None, source="") for rank in side.report.ranks)
+
+
 def _subject(report: Report) -> DiffSubject:
-    return DiffSubject(report.subject.arm, report.subject.source, len(report.ranks), 1)
+    units = {rank.launch_unit for rank in report.ranks}
+    unit = units.pop() if len(units) == 1 else None
+    return DiffSubject(report.subject.arm, report.subject.source, len(report.ranks), 1, unit)
 
 
 def _verdict(

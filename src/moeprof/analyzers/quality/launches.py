@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import first_names, listed, percent, plural
+from moeprof.analyzers.quality.names import first_names, told
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue
 from moeprof.traces.trace import RankTrace
+from moeprof.wording import percent, plural
 
 
 def kernels_without_launch(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Finding]:
@@ -28,7 +29,7 @@ def kernels_without_launch(rank_trace: RankTrace, attribution: Attribution) -> I
     message = (
         f"{lonely.height} of {plural(kernels.height, 'kernel')} ({percent(share)} of kernel time)"
         + (f" and {plural(copies, 'copy', 'copies')}" if copies else "")
-        + f" have no launch on record ({listed(names)}); {_place(early, orphans.height)}"
+        + f" have no launch on record ({told(names)}); {_place(early, orphans.height)}"
     )
     evidence: dict[str, JsonValue] = {
         "kernels": lonely.height,
@@ -53,7 +54,7 @@ def launches_without_kernels(rank_trace: RankTrace, attribution: Attribution) ->
     at_end = _after_last_record(lost, rank_trace.launches)
     message = (
         f"{lost.height} of {plural(calls.height, 'kernel launch', 'kernel launches')} left no kernel record"
-        f" ({listed(names)}); {at_end} of them at the end of the window"
+        f" ({told(names)}); {at_end} of them at the end of the window"
     )
     evidence: dict[str, JsonValue] = {
         "launches": calls.height,
@@ -93,7 +94,7 @@ def causality(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Findi
     names = first_names(early["name"])
     message = (
         f"{plural(early.height, 'kernel')} of {kernels.height} start before their launch call does, by up to {lead} ns"
-        f" ({listed(names)}): the clocks of host and device do not agree there"
+        f" ({told(names)}): the clocks of host and device do not agree there"
     )
     evidence: dict[str, JsonValue] = {"kernels": early.height, "greatest_lead_ns": int(lead), "names": [*names]}
     yield Finding("causality", "warning", message, attribution.rank, evidence)

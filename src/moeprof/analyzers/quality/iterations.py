@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from moeprof.analyzers.quality_text import FIRST, duration, percent, plural, short
+from moeprof.analyzers.commonest import commonest, commonest_of
+from moeprof.analyzers.quality.names import FIRST
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity
 from moeprof.traces.trace import RankTrace
+from moeprof.wording import duration, functions, listed, percent, plural
 
 _NAMES = 10  # kernel names that the evidence of one iteration lists
 
@@ -22,7 +24,7 @@ def iterations_that_deviate(rank_trace: RankTrace, attribution: Attribution) -> 
     figures = _figures(rank_trace, attribution)
     if figures.is_empty():
         return
-    usual = {column: _commonest(figures[column]) for column in ("kernels", "graph_kernels", "calls")}
+    usual = {column: commonest_of(figures[column].to_list()) or 0 for column in ("kernels", "graph_kernels", "calls")}
     deviating = figures.filter(pl.col("kernels") != usual["kernels"])
     if deviating.is_empty():
         return
@@ -50,7 +52,7 @@ def graph_replays_that_differ(rank_trace: RankTrace, attribution: Attribution) -
         host_calls(rank_trace, attribution)
         .filter(pl.col("is_graph") & pl.col("iteration").is_not_null())
         .join(attribution.iterations.select("iteration", "label"), on="iteration", maintain_order="left")
-        .sort("iteration", "start_ns", "launch")
+        .sort("iteration", "start_ns", "kernel_rows", "launch")
         .with_columns(
             pl.int_range(pl.len()).over("iteration").alias("position"), pl.len().over("iteration").alias("replays")
         )
@@ -58,24 +60,18 @@ def graph_replays_that_differ(rank_trace: RankTrace, attribution: Attribution) -
         .with_columns(pl.col("kernel_rows").cast(pl.Int64))
     )
     place = ["label", "replays", "position"]
-    usual = (
-        replays.group_by(*place, "kernel_rows")
-        .agg(pl.len().alias("times"), pl.col("iteration").min().alias("first"))
-        .sort(*place, "times", "first", descending=[False, False, False, True, False])
-        .group_by(place, maintain_order=True)
-        .agg(pl.col("kernel_rows").first().alias("usual"))
-    )
+    usual = commonest(replays.rename({"kernel_rows": "value"}), place, None).select(*place, usual="commonest")
     differing = replays.join(usual, on=place).filter(pl.col("kernel_rows") != pl.col("usual"))
     if differing.is_empty():
         return
     columns = ("iteration", "position", "kernel_rows", "usual")
     cases = differing.sort("iteration", "position").select(columns).rename({"kernel_rows": "kernels"}).to_dicts()
-    listed = "; ".join(
+    told = "; ".join(
         f"graph launch {case['position']} of iteration {case['iteration']}: {case['kernels']} kernels instead of"
         f" {case['usual']}"
         for case in cases[:FIRST]
     )
-    message = f"{plural(len(cases), 'graph replay')} of {replays.height} differ from their like: {listed}"
+    message = f"{plural(len(cases), 'graph replay')} of {replays.height} differ from their like: {told}"
     evidence: dict[str, JsonValue] = {"differing": len(cases), "replays": replays.height, "cases": [*cases]}
     yield Finding("graph-replay-differs", "warning", message, attribution.rank, evidence)
 
@@ -114,7 +110,11 @@ def profiler_overhead(rank_trace: RankTrace, attribution: Attribution) -> Iterat
     hit = _iterations_hit(events, attribution)
     numbers: list[int] = hit["iteration"].to_list()
     counted = bool(hit["counted"].any())
-    place = f"within {plural(len(numbers), 'iteration')} ({_listed(numbers)})" if numbers else "outside every iteration"
+    place = (
+        f"within {plural(len(numbers), 'iteration')} ({listed(numbers, _NAMES)})"
+        if numbers
+        else "outside every iteration"
+    )
     message = f"{plural(events.height, 'event')} of profiler overhead, {duration(time)} in all, {place}"
     message += ": these last longer than without the profiler" if counted else ""
     evidence: dict[str, JsonValue] = {"events": events.height, "time_ns": time, "iterations": [*numbers]}
@@ -174,14 +174,8 @@ def _differing_names(attribution: Attribution, figures: pl.DataFrame, usual: int
         .join(counts, on=["iteration", "name"], how="left")
         .with_columns(pl.col("count").fill_null(0))
     )
-    typical = (
-        grid.filter("is_usual")
-        .group_by("name", "count")
-        .agg(pl.len().alias("times"), pl.col("iteration").min().alias("first"))
-        .sort("name", "times", "first", descending=[False, True, False])
-        .group_by("name", maintain_order=True)
-        .agg(pl.col("count").first().alias("typical"))
-    )
+    like = grid.filter("is_usual").rename({"count": "value"})
+    typical = commonest(like, ["name"], None).select("name", typical="commonest")
     return (
         grid.filter(~pl.col("is_usual"))
         .join(typical, on="name")
@@ -220,7 +214,7 @@ def _reason(row: Mapping[str, int], usual: Mapping[str, int]) -> str:
 
 def _sentence(case: dict[str, JsonValue]) -> str:
     parts = [
-        f"{word} " + ", ".join(f"{count} x {short(name)}" for name, count in list(changes.items())[:FIRST])
+        f"{word} " + ", ".join(f"{changes[name]} x {shown}" for name, shown in functions(list(changes)[:FIRST]).items())
         for word, changes in (("without", case["missing"]), ("with", case["extra"]))
         if isinstance(changes, dict) and changes
     ]
@@ -229,12 +223,6 @@ def _sentence(case: dict[str, JsonValue]) -> str:
         f"iteration {case['iteration']} has {case['kernels']} {noun} instead of {case['usual_kernels']}"
         f" ({'; '.join([*parts, str(case['reason'])])})"
     )
-
-
-def _commonest(values: pl.Series) -> int:
-    """Return the most frequent value; of several, the one that comes first."""
-    seen = values.to_frame("value").group_by("value", maintain_order=True).len()
-    return int(seen.sort("len", descending=True, maintain_order=True)["value"][0])
 
 
 def _iterations_hit(events: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
@@ -251,8 +239,3 @@ def _iterations_hit(events: pl.DataFrame, attribution: Attribution) -> pl.DataFr
         .select("iteration", "counted")
         .sort("iteration")
     )
-
-
-def _listed(numbers: list[int]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:_NAMES])
-    return shown if len(numbers) <= _NAMES else f"{shown} and {len(numbers) - _NAMES} more"

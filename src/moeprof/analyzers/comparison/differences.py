@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, ClassKey, PairKind, Side
+from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import Change, KernelRow, PairChange, PairChanges, StructureRow, TimeRow
-from moeprof.analyzers.sides import PAIR_FIGURES, ClassKey, PairKind, Side, median
 from moeprof.analyzers.tables import CLASSES, PHASES
+from moeprof.wording import duration
 
 METHOD = "median over steady iterations of each rank, median over ranks"
 NOTE = "within these two captures; not a serving-speed claim"
@@ -96,15 +98,6 @@ def class_order(key: ClassKey) -> tuple[int, str, int, str]:
     )
 
 
-def milliseconds(time_ns: int) -> str:
-    """Return a time for a sentence: in ms from 1 ms on, below in us.
-
-    >>> milliseconds(12133804), milliseconds(43210)
-    ('12.13 ms', '43.21 us')
-    """
-    return f"{time_ns / 1_000_000:.2f} ms" if abs(time_ns) >= 1_000_000 else f"{time_ns / 1_000:.2f} us"
-
-
 def _change(base: int | None, candidate: int | None) -> Change | None:
     if base is None or candidate is None:
         return None
@@ -139,4 +132,4 @@ def _lie_apart(values: tuple[tuple[str, int], ...]) -> bool:
 
 
 def _apart(name: str, values: tuple[tuple[str, int], ...]) -> str:
-    return f"{name} by rank: " + ", ".join(f"{rank} {milliseconds(value)}" for rank, value in values)
+    return f"{name} by rank: " + ", ".join(f"{rank} {duration(value)}" for rank, value in values)

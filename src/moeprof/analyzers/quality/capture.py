@@ -10,23 +10,24 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from moeprof.analyzers.quality_iterations import (
+from moeprof.analyzers.quality.iterations import (
     graph_replays_that_differ,
     iterations_that_deviate,
     outside_iterations,
     profiler_overhead,
 )
-from moeprof.analyzers.quality_launches import (
+from moeprof.analyzers.quality.launches import (
     causality,
     graph_launches_without_kernels,
     kernels_without_launch,
     launches_without_kernels,
 )
-from moeprof.analyzers.quality_streams import impossible_durations, same_stream_overlaps
-from moeprof.analyzers.quality_text import duration, first_names, listed, percent, plural
+from moeprof.analyzers.quality.names import first_names, told
+from moeprof.analyzers.quality.streams import impossible_durations, same_stream_overlaps
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity, order
 from moeprof.traces.trace import RankTrace
+from moeprof.wording import duration, percent, plural
 
 _UNCLASSIFIED_LIMIT = 0.05
 _Rule = Callable[[RankTrace, Attribution], Iterator[Finding]]
@@ -123,7 +124,7 @@ def invalid_rows(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
     reasons: dict[str, JsonValue] = dict(by_reason.iter_rows())
     names = first_names(invalid["name"])
     counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    message = f"{plural(invalid.height, 'GPU row')} set aside as invalid ({counts}): {listed(names)}"
+    message = f"{plural(invalid.height, 'GPU row')} set aside as invalid ({counts}): {told(names)}"
     evidence: dict[str, JsonValue] = {"rows": invalid.height, "reasons": reasons, "names": [*names]}
     yield Finding("invalid-rows", "warning", message, attribution.rank, evidence)
 
@@ -140,7 +141,7 @@ def unclassified(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
     names: list[str] = top.sort("duration_ns", "name", descending=[True, False])["name"].head(5).to_list()
     message = (
         f"{plural(other.height, 'launch', 'launches')} of {launches.height} unclassified"
-        f" ({percent(share)} of their time, {duration(time)}): {listed(names)}"
+        f" ({percent(share)} of their time, {duration(time)}): {told(names)}"
     )
     severity: Severity = "warning" if share > _UNCLASSIFIED_LIMIT else "note"
     evidence: dict[str, JsonValue] = {

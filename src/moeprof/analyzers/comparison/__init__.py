@@ -1,0 +1,1 @@
+"""Two reports against each other: `moeprof.analyzers.comparison.compare` puts the rest together."""
