@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ from moeprof.store.manifest import Manifest
 from moeprof.store.run import Run
 
 _GUARD_S = 2.0
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class TraceAnalysis:
@@ -40,11 +43,23 @@ class TraceAnalysis:
         return Seen(kernels, iterations, families.pop() if len(families) == 1 else None)
 
     def normalise(self, traces: Path, events: Path) -> None:
-        """Write the normalised tables of every rank."""
+        """Write the normalised tables of every rank.
+
+        Raises:
+            OSError: When the disk does not take them.
+        """
+        from polars.exceptions import PolarsError
+
         from moeprof.traces.open import open_trace
         from moeprof.traces.parquet import write_tables
 
-        write_tables(open_trace(traces), events)
+        try:
+            write_tables(open_trace(traces), events)
+        except PolarsError as error:  # its writer tells the system's refusals in words only
+            number = _SYSTEM_ERROR.search(str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(events)) from error
 
 
 def dry_run(orders: Sequence[Order]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -11,7 +12,8 @@ from moeprof.store import redact
 from moeprof.store.manifest import Manifest
 from moeprof.store.writer import RunWriter
 
-_LARGE = ("events", "traces")
+_LARGE = ("events", "traces", "bench")
+_LOG = 8 * 1024
 _ROOM = 1024 * 1024
 
 
@@ -32,7 +34,7 @@ def redact_error(error: Exception, secrets: Collection[str]) -> None:
 def set_aside(writer: RunWriter, manifest: Callable[[], Manifest], error: Exception) -> None:
     """Move the folder to those of failed blocks, and make the error say where it is; never raises for a reason of its own.
 
-    On a full disk traces and tables give way, so that the log and the reason are kept.
+    On a full disk traces, tables and results give way, at last all but the log's end, so that it and the reason are kept.
 
     Args:
         writer: Of the run.
@@ -49,6 +51,7 @@ def set_aside(writer: RunWriter, manifest: Callable[[], Manifest], error: Except
             folder = writer.fail(reason, manifest())
         except (StoreWriteError, OSError):
             _make_room(source)
+            _keep_end(source / "server.log")
             folder = writer.fail(reason)
     except (MoeprofError, OSError) as refused:
         told = refused.message if isinstance(refused, MoeprofError) else str(refused)
@@ -89,3 +92,12 @@ def _is_full(folder: Path) -> bool:
 def _make_room(folder: Path) -> None:
     for name in _LARGE:
         shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _keep_end(log: Path) -> None:
+    with contextlib.suppress(OSError), log.open("r+b") as file:
+        file.seek(max(0, log.stat().st_size - _LOG))
+        end = file.read()
+        file.seek(0)
+        file.write(end)
+        file.truncate()
