@@ -175,7 +175,7 @@ def token_counts(passes: Sequence[PassLike], workload: Workload) -> _Verdict:
 def finite_logprobs(logprobs: Sequence[float | None] | None, seen: str | None = None) -> _Verdict:
     """Judge that the probe's log probabilities are finite and none is above 0."""
     if not logprobs:
-        return "no-data", f"the probe request {seen}" if seen else "no probe request was made", {}
+        return "no-data", f"no log probabilities from the probe: the server {seen}" if seen else "no probe request was made", {}
     bad = [value for value in logprobs if value is None or not math.isfinite(value) or value > 1e-6]
     figures: dict[str, JsonValue] = {"tokens": len(logprobs), "bad": len(bad)}
     if bad:

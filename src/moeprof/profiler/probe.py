@@ -67,16 +67,16 @@ def parse(body: str) -> Probe:
     >>> parse('{"choices": [{"logprobs": {"token_logprobs": [-0.5, null]}}]}').finite
     False
     >>> parse('{"choices": [{"logprobs": null}]}').seen
-    'was answered without log probabilities'
+    'answered without log probabilities'
     """
     try:
         choice = json.loads(body)["choices"][0]
         values = (choice.get("logprobs") or {}).get("token_logprobs") or []
         numbers = tuple(_number(value) for value in values)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return Probe((), "was answered without a completion")
+        return Probe((), "answered without a completion")
     if not numbers:
-        return Probe((), "was answered without log probabilities")
+        return Probe((), "answered without log probabilities")
     return Probe(numbers, f"gave {len(numbers)} log probabilities")
 
 
