@@ -175,7 +175,11 @@ def token_counts(passes: Sequence[PassLike], workload: Workload) -> _Verdict:
 def finite_logprobs(logprobs: Sequence[float | None] | None, seen: str | None = None) -> _Verdict:
     """Judge that the probe's log probabilities are finite and none is above 0."""
     if not logprobs:
-        return "no-data", f"no log probabilities from the probe: the server {seen}" if seen else "no probe request was made", {}
+        return (
+            "no-data",
+            f"no log probabilities from the probe: the server {seen}" if seen else "no probe request was made",
+            {},
+        )
     bad = [value for value in logprobs if value is None or not math.isfinite(value) or value > 1e-6]
     figures: dict[str, JsonValue] = {"tokens": len(logprobs), "bad": len(bad)}
     if bad:
@@ -187,8 +191,8 @@ def expected_backend(
     expect: Expect, log: LogFacts | None, log_matches: Mapping[str, bool] | None, kernels: Mapping[str, int] | None
 ) -> _Verdict:
     """Judge what the arm claims by the log and, where counts are given, by the kernels: both must agree."""
-    wanted = {"moe_backend": expect.moe_backend, "all2all": expect.all2all, "model_runner": expect.model_runner}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+    claims = {"moe_backend": expect.moe_backend, "all2all": expect.all2all, "model_runner": expect.model_runner}
+    wanted = {name: value for name, value in claims.items() if value is not None}
     if not wanted and not expect.log and not expect.kernels:
         return "no-data", "the arm names nothing to prove", {}
     if (wanted and log is None) or (expect.log and log_matches is None) or (expect.kernels and kernels is None):

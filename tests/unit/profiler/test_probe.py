@@ -72,7 +72,10 @@ def test_a_server_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("seen", "message"),
-    [("answered 500: no", "no log probabilities from the probe: the server answered 500: no"), (None, "no probe request was made")],
+    [
+        ("answered 500: no", "no log probabilities from the probe: the server answered 500: no"),
+        (None, "no probe request was made"),
+    ],
 )
 def test_the_gate_says_why_there_is_no_data(seen: str | None, message: str) -> None:
     # GIVEN a probe without numbers WHEN the gates are judged THEN the reason is in the gate's message
