@@ -49,6 +49,7 @@ from moeprof.store.writer import RunWriter
 
 _ASK_S = 5.0
 _STEP_S = 1.0
+_PROBE_S = 30.0  # beyond the limit of a stall, so that the watchdog speaks first and a slow server is waited for
 _DEATH_S = 1.0  # a connection breaks before its server is a dead process
 
 Say = Callable[[str], None]
@@ -350,7 +351,7 @@ def _drive(
             found.times.append((began, _clock()))
             say(progress.pass_line(point, number, found.passes[-1]))
             target.check()
-    found.probe = probe(target.address, model, sending.points[0], _ASK_S * 6)
+    found.probe = probe(target.address, model, sending.points[0], order.arm.server.stall_s + _PROBE_S)
     target.check()
     say("profile window")
     window = order.config.window
