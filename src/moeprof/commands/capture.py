@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
-from moeprof.commands.capturing import TraceAnalysis, dry_run, report_failures, say_to
+from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, sweep
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.store_options import capture_params, configuration, store_of
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import find_arm, find_workload
+from moeprof.profiler.attached import attach_to
 from moeprof.profiler.block import Order, capture
+from moeprof.profiler.signals import termination_as_exception
 from moeprof.store.lock import exclusive
 
 _HELP = """Launch an arm's server, measure it unprofiled, profile it in a window of its own, check and store the run.
@@ -25,6 +27,7 @@ def _run(
     arm: str,
     block: int,
     attach: str | None,
+    attach_traces: Path | None,
     config: Path | None,
     workload: str | None,
     store: Path | None,
@@ -38,16 +41,16 @@ def _run(
         arm=find_arm(loaded, arm),
         workload=find_workload(loaded, workload),
         block=block,
-        attach=None if attach is None else attach.rstrip("/"),
+        attach=attach_to(attach, attach_traces),
     )
     if dry_run_:
         write(streams.stdout, dry_run([order]))
         return 0
     kept = store_of(store, loaded)
-    with exclusive(kept.root):
-        report_failures(kept.sweep(), streams)
+    with termination_as_exception(), exclusive(kept.root):
+        sweep(kept, streams)
         run = capture(order, kept, TraceAnalysis(), say_to(streams))
-    write(streams.stdout, f"stored {run.name}\n  {run.path}\nnext: moeprof report {order.arm.name}\n")
+    write(streams.stdout, f"{stored(run)}next: moeprof report {order.arm.name}\n")
     return 0
 
 
@@ -70,6 +73,13 @@ command = GroupedCommand(
             metavar="URL",
             heading="Running",
             help="Profile a server that already runs there; it is neither started nor stopped.",
+        ),
+        GroupedOption(
+            "--attach-traces",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            heading="Running",
+            help="Folder that the attached server writes its traces to; they are copied.",
         ),
         *capture_params(),
     ],

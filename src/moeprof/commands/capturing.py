@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from moeprof.commands.streams import Streams, write
 from moeprof.config.checks import check
 from moeprof.config.describe import describe
+from moeprof.errors import StoreWriteError
 from moeprof.profiler.block import Order, Seen, command_line
+from moeprof.reports.names import safe
 from moeprof.store import redact
+from moeprof.store.folder import Store
+from moeprof.store.manifest import Manifest
+from moeprof.store.run import Run
+
+_GUARD_S = 2.0
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class TraceAnalysis:
@@ -31,11 +43,23 @@ class TraceAnalysis:
         return Seen(kernels, iterations, families.pop() if len(families) == 1 else None)
 
     def normalise(self, traces: Path, events: Path) -> None:
-        """Write the normalised tables of every rank."""
+        """Write the normalised tables of every rank.
+
+        Raises:
+            OSError: When the disk does not take them.
+        """
+        from polars.exceptions import PolarsError
+
         from moeprof.traces.open import open_trace
         from moeprof.traces.parquet import write_tables
 
-        write_tables(open_trace(traces), events)
+        try:
+            write_tables(open_trace(traces), events)
+        except PolarsError as error:  # its writer tells the system's refusals in words only
+            number = _SYSTEM_ERROR.search(str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(events)) from error
 
 
 def dry_run(orders: Sequence[Order]) -> str:
@@ -61,12 +85,44 @@ def say_to(streams: Streams) -> Callable[[str], None]:
     """Return where progress goes: stderr, a line at a time."""
 
     def say(text: str) -> None:
-        write(streams.stderr, f"moeprof: {text}\n")
+        with suppress(OSError):  # a stderr that takes nothing is no reason to lose a capture
+            write(streams.stderr, f"moeprof: {safe(text)}\n")
 
     return say
 
 
-def report_failures(swept: Sequence[Path], streams: Streams) -> None:
-    """Say what an earlier writer that was killed had left behind."""
+def sweep(store: Store, streams: Streams) -> None:
+    """Remove what earlier writers that were killed have left behind, and say so.
+
+    Raises:
+        StoreWriteError: When it cannot be removed.
+    """
+    try:
+        swept = store.sweep()
+    except StoreWriteError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        time.sleep(_GUARD_S)  # the guard of the killed one removes the same folder just now
+        swept = store.sweep()
     if swept:
         write(streams.stderr, f"moeprof: removed {len(swept)} unfinished run folder{'s' if len(swept) > 1 else ''}\n")
+
+
+def stored(run: Run) -> str:
+    """Return the lines that tell of a stored run: its name, its folder, its gates."""
+    lines = [f"stored {run.name}", f"  {run.path}", f"  gates: {gates(run.manifest)}"]
+    for gate in run.manifest.gates:
+        if gate.get("outcome") == "fail":
+            lines.append(f"  gate {gate.get('name')} failed, and is not required: {gate.get('message')}")
+    return "".join(f"{safe(line)}\n" for line in lines)
+
+
+def gates(manifest: Manifest) -> str:
+    """Return a summary of a run's gates: how many passed and failed, and which had no data."""
+    by: dict[str, list[str]] = {"pass": [], "fail": [], "no-data": []}
+    for gate in manifest.gates:
+        by.setdefault(str(gate.get("outcome")), []).append(str(gate.get("name")))
+    parts = [f"{len(by['pass'])} passed"]
+    parts += [f"{len(by['fail'])} failed"] if by["fail"] else []
+    parts += [f"no data for {', '.join(by['no-data'])}"] if by["no-data"] else []
+    return "; ".join(parts)

@@ -7,6 +7,7 @@ import traceback
 import click
 
 from moeprof.errors import MoeprofError
+from moeprof.profiler.signals import Terminated
 from moeprof.wording import safe
 
 INTERRUPTED = 130
@@ -21,6 +22,7 @@ def describe(error: BaseException, *, debug: bool) -> tuple[int, str]:
         debug: Whether the traceback goes first.
     """
     code, lines = _lines(error)
+    lines += [f"  | {safe(line)}" for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
     trace = "".join(traceback.format_exception(error)) if debug else ""
     return code, trace + "".join(f"{line}\n" for line in lines)
 
@@ -35,6 +37,8 @@ def _lines(error: BaseException) -> tuple[int, list[str]]:
         return FAILED, _message("usage", _sentence(error.format_message()), hint=hint)
     if isinstance(error, click.ClickException):
         return FAILED, _message("usage", _sentence(error.format_message()))
+    if isinstance(error, Terminated):
+        return error.exit_code, [f"moeprof: ended by {error}"]
     if isinstance(error, KeyboardInterrupt) or (
         isinstance(error, click.Abort) and isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
     ):

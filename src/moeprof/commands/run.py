@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from moeprof.commands.capturing import TraceAnalysis, dry_run, report_failures, say_to
+from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, sweep
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.store_options import capture_params, configuration, store_of
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import find_arm, find_workload
 from moeprof.profiler.block import Order, capture
 from moeprof.profiler.evidence import arm_fingerprint
-from moeprof.profiler.plan import PLANS, PlanName, blocks, missing
+from moeprof.profiler.plan import PLANS, PlanName, blocks, missing, newest_kernels
+from moeprof.profiler.signals import termination_as_exception
 from moeprof.store.lock import exclusive
 
 _HELP = """Capture the blocks of a plan, one server at a time: 0-base, 1-mega, 2-base.
@@ -45,8 +47,8 @@ def _run(
         return 0
     kept = store_of(store, loaded)
     say = say_to(streams)
-    with exclusive(kept.root):
-        report_failures(kept.sweep(), streams)
+    with termination_as_exception(), exclusive(kept.root):
+        sweep(kept, streams)
         fingerprints = {order.arm.name: arm_fingerprint(order) for order in orders.values()}
         done = [] if again else [run.manifest for run in kept.runs()]
         todo = missing(list(orders), plan, done, fingerprints)
@@ -55,8 +57,10 @@ def _run(
                 say(f"block {block} is stored already")
                 continue
             say(f"block {block}")
+            other = candidate if block.arm == base else base
+            order = replace(order, other_kernels=newest_kernels(kept.runs(other), plan, fingerprints[other]))
             run = capture(order, kept, TraceAnalysis(), say)
-            write(streams.stdout, f"stored {run.name}\n")
+            write(streams.stdout, stored(run))
     write(streams.stdout, f"next: moeprof diff {base} {candidate}\n")
     return 0
 

@@ -9,19 +9,29 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from moeprof.config.schema import Arm, Config, Window, Workload
-from moeprof.errors import CaptureError, ConfigError, GateFailedError, PassFailedError
-from moeprof.profiler import evidence
+from moeprof.config.schema import Arm, Config, Workload
+from moeprof.errors import (
+    CaptureError,
+    ConfigError,
+    GateFailedError,
+    MoeprofError,
+    PassFailedError,
+    UsageError,
+    WindowFailedError,
+)
+from moeprof.profiler import attached, evidence, failure, progress
 from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_serving
 from moeprof.profiler.backends.command import run_to_end
 from moeprof.profiler.backends.find import find_backend
 from moeprof.profiler.find_client import ChosenClient, choose_client
+from moeprof.profiler.gates import GateResult
 from moeprof.profiler.gpu_samples import SampleSummary
 from moeprof.profiler.load import Load, find_vocabulary, loads
 from moeprof.profiler.passes import run_with
@@ -32,13 +42,15 @@ from moeprof.profiler.results import PassResult
 from moeprof.profiler.signals import termination_as_exception
 from moeprof.profiler.watchdog import Watchdog
 from moeprof.profiler.window import Server, WindowResult, profile_window
-from moeprof.store import redact
+from moeprof.store import disk, redact
 from moeprof.store.folder import Store
 from moeprof.store.run import Run
 from moeprof.store.writer import RunWriter
 
 _ASK_S = 5.0
 _STEP_S = 1.0
+_PROBE_S = 30.0  # beyond the limit of a stall, so that the watchdog speaks first and a slow server is waited for
+_DEATH_S = 1.0  # a connection breaks before its server is a dead process
 
 Say = Callable[[str], None]
 
@@ -79,8 +91,9 @@ class Order:
         arm, workload: Of it.
         block: Number in its plan.
         plan: Name of the plan, or None.
-        attach: Base address of a server that already runs; it is neither started nor stopped.
+        attach: A server that already runs; it is neither started nor stopped.
         keep_failed: Keep what a failed block left, for a person to look at.
+        other_kernels: Class/phase to launches per iteration of the arm that this one is compared with; None: not known.
     """
 
     config: Config
@@ -88,8 +101,9 @@ class Order:
     workload: Workload
     block: int = 0
     plan: str | None = None
-    attach: str | None = None
+    attach: attached.Attached | None = None
     keep_failed: bool = True
+    other_kernels: Mapping[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -110,6 +124,34 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A server to be driven, whoever started it.
+
+    Attributes:
+        address: Its base address.
+        environment: For load clients.
+        traces: Folder that its profiler writes to.
+        check: Raises when it is dead or stalled.
+        cancelled: Set when a pass has no sense any more.
+    """
+
+    address: str
+    environment: Mapping[str, str]
+    traces: Path
+    check: Callable[[], None]
+    cancelled: threading.Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """What is sent, decided before a server is started, so that a wrong configuration costs no start."""
+
+    client: ChosenClient
+    points: list[Load]
+    window: Load
+
+
 def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
     """Capture one block and return its run.
 
@@ -127,18 +169,23 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
     with termination_as_exception(), store.begin(order.arm.name, order.block) as writer:
         found = Findings(started=_now())
         try:
-            _run(order, writer, found, analysis, say)
-            manifest, failed = evidence.manifest(order, writer.path, found, _now())
-            if failed:
-                names = ", ".join(gate.name for gate in failed)
-                raise GateFailedError(
-                    f"{len(failed)} required gate{'s' if len(failed) > 1 else ''} failed: {names}; {failed[0].message}",
-                    hint="gates.required in moeprof.toml says which gates a capture must pass",
-                )
-            return writer.commit(manifest)
-        except (CaptureError, ConfigError) as error:
-            if order.keep_failed and isinstance(error, CaptureError):
-                _set_aside(order, writer, found, error)
+            with disk.explained("capture the block", writer.path):
+                _run(order, writer, found, analysis, say)
+                manifest, failed = evidence.manifest(order, writer.path, found, _now())
+                if failed:
+                    raise _gates_failed(failed)
+                return writer.commit(manifest)
+        except (ConfigError, UsageError):
+            raise
+        except CaptureError as error:
+            _set_aside(order, writer, found, error)
+            raise
+        except MoeprofError as error:
+            told = CaptureError(f"the block cannot be stored: {error.message}", path=error.path, hint=error.hint)
+            _set_aside(order, writer, found, told)
+            raise told from error
+        except Exception as error:
+            _set_aside(order, writer, found, error)
             raise
 
 
@@ -149,21 +196,33 @@ def command_line(order: Order, port: int, traces: Path) -> CommandLine:
         ConfigError: The arm cannot be turned into a command line.
     """
     backend = find_backend(order.arm.server.backend)
-    return backend.command(order.arm, port=port, traces=traces, window=_window(order))
+    return backend.command(order.arm, port=port, traces=traces, window=order.config.window)
 
 
 def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, say: Say) -> None:
     backend = find_backend(order.arm.server.backend)
     traces = writer.path / "traces"
     if not is_serving(backend):
+        if order.attach is not None:
+            raise UsageError(
+                f"arm {order.arm.name} runs a command to its end, so there is no server to attach to",
+                hint="leave --attach out",
+            )
         _run_program(order, writer, found, say)
     elif order.attach is not None:
-        _drive(order, backend, order.attach, dict(os.environ), writer, found, say, check=_nothing, cancelled=None)
+        _attach(order, backend, order.attach, writer, found, say)
     else:
         _serve(order, backend, writer, found, say)
     say("reading the traces")
-    found.seen = analysis.look(traces)
-    analysis.normalise(traces, writer.path / "events")
+    try:
+        found.seen = analysis.look(traces)
+        analysis.normalise(traces, writer.path / "events")
+    except CaptureError:
+        raise
+    except MoeprofError as error:
+        raise WindowFailedError(
+            f"the traces cannot be read: {error.message}", path=error.where, hint=error.hint
+        ) from error
 
 
 def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> None:
@@ -177,14 +236,16 @@ def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> 
 def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, say: Say) -> None:
     server = order.arm.server
     port = choose_port(server.host, server.port)
-    found.command = backend.command(order.arm, port=port, traces=writer.path / "traces", window=_window(order))
+    traces = writer.path / "traces"
+    found.command = backend.command(order.arm, port=port, traces=traces, window=order.config.window)
     address = backend.address(order.arm, port)
+    environment = found.command.environment(os.environ)
+    sending = _prepare(order, environment)
+    found.client = sending.client
     cancelled = threading.Event()
     say(f"starting arm {order.arm.name} on port {port}")
     with _started(found.command, order, writer) as process:
-        found.ready_s = process.wait_ready(
-            backend.health(order.arm, address), server.ready_s, lambda passed, seen: say(f"{passed:.0f} s: {seen}")
-        )
+        found.ready_s = process.wait_ready(backend.health(order.arm, address), server.ready_s, progress.Loading(say))
         say(f"ready after {found.ready_s:.0f} s")
         with (
             evidence.sampling(order, writer.path, found),
@@ -197,12 +258,31 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
                 period_s=_STEP_S,
             ) as watchdog,
         ):
+
+            def check() -> None:
+                watchdog.check()
+                if not process.alive():  # the watchdog looks once a second
+                    raise process.died("while it was measured")
+
             found.server_pids |= {member.pid for member in process.members()}
-            environment = {**found.command.environment(os.environ), **process.mark}
-            _drive(order, backend, address, environment, writer, found, say, check=watchdog.check, cancelled=cancelled)
-            watchdog.check()
+            target = _Target(address, {**environment, **process.mark}, traces, check, cancelled)
+            _drive(order, backend, target, sending, writer, found, say)
+            check()
             found.server_pids |= {member.pid for member in process.members()}
         say("stopping the server")
+
+
+def _attach(
+    order: Order, backend: ServingBackend, there: attached.Attached, writer: RunWriter, found: Findings, say: Say
+) -> None:
+    environment = dict(os.environ)
+    sending = _prepare(order, environment)
+    found.client = sending.client
+    attached.must_answer(backend.health(order.arm, there.address), _ASK_S)
+    say(f"attached to {there.address}")
+    _drive(order, backend, _Target(there.address, environment, there.traces, _nothing), sending, writer, found, say)
+    assert found.window is not None
+    attached.take_over(there.traces, found.window.rank_files, writer.path / "traces")
 
 
 @contextlib.contextmanager
@@ -220,76 +300,85 @@ def _started(command: CommandLine, order: Order, writer: RunWriter) -> Iterator[
         yield process
 
 
+def _prepare(order: Order, environment: Mapping[str, str]) -> _Sending:
+    client = choose_client(order.config.passes.client, order.arm.server.command, environment)
+    vocabulary = find_vocabulary(order.workload, order.arm.server.model) if _needs_vocabulary(order, client) else None
+    return _Sending(client, loads(order.workload, vocabulary=vocabulary), _window_load(order, vocabulary))
+
+
 def _drive(
     order: Order,
     backend: ServingBackend,
-    address: str,
-    environment: Mapping[str, str],
+    target: _Target,
+    sending: _Sending,
     writer: RunWriter,
     found: Findings,
     say: Say,
-    *,
-    check: Callable[[], None],
-    cancelled: threading.Event | None,
 ) -> None:
     """Warm up, measure, probe, profile: everything that needs a server and does not care who started it."""
     passes = order.config.passes
     model = backend.served_name(order.arm)
-    command = order.arm.server.command
-    found.client = choose_client(passes.client, command, environment)
-    vocabulary = (
-        find_vocabulary(order.workload, order.arm.server.model) if _needs_vocabulary(order, found.client) else None
-    )
-    points = loads(order.workload, vocabulary=vocabulary)
 
     def run(name: str, load: Load) -> PassResult:
-        assert found.client is not None
         try:
-            return run_with(
-                found.client,
-                address,
+            result = run_with(
+                sending.client,
+                target.address,
                 model,
                 load,
                 writer.path / "bench" / f"{name}.json",
                 tokenizer=order.arm.server.model or model,
-                env=environment,
+                env=target.environment,
                 timeout_s=passes.timeout_s,
-                cancelled=cancelled,
+                cancelled=target.cancelled,
             )
         except PassFailedError:
-            check()  # a dead or stalled server is the better reason
+            _settle(target.check)  # a dead or stalled server is the better reason
             raise
+        if result.failed:
+            _settle(target.check)
+        return result
 
     for number in range(passes.warmup):
-        say(f"warm-up {number + 1} of {passes.warmup} ({found.client.name})")
-        run(f"warmup{number}", points[-1])
-    for load in points:
+        say(f"warm-up {number + 1} of {passes.warmup} ({sending.client.name})")
+        run(f"warmup{number}", sending.points[-1])
+    for load in sending.points:
+        point = evidence.point_name(load)
+        say(f"measuring {point}: {passes.timed} pass{'es' if passes.timed != 1 else ''}")
         for number in range(passes.timed):
-            name = f"{evidence.point_name(load)}-pass{number}"
-            say(f"pass {number + 1} of {passes.timed}, {evidence.point_name(load)}")
             began = _clock()
-            found.passes.append(run(name, load))
+            found.passes.append(run(f"{point}-pass{number}", load))
             found.times.append((began, _clock()))
-            check()
-    found.probe = probe(address, model, points[0], _ASK_S * 6)
-    check()
+            say(progress.pass_line(point, number, found.passes[-1]))
+            target.check()
+    found.probe = probe(target.address, model, sending.points[0], order.arm.server.stall_s + _PROBE_S)
+    target.check()
     say("profile window")
-    window = _window(order)
+    window = order.config.window
     found.window = profile_window(
         Server(
-            address,
+            target.address,
             model,
-            progress=lambda: backend.progress(address, _ASK_S),
-            start=lambda: backend.start_profile(address, window),
-            stop=lambda: backend.stop_profile(address, window),
+            progress=lambda: backend.progress(target.address, _ASK_S),
+            start=lambda: backend.start_profile(target.address, window),
+            stop=lambda: backend.stop_profile(target.address, window),
             engines=evidence.engines(order.arm),
             ranks=evidence.ranks(order.arm),
-            check=check,
+            check=target.check,
         ),
-        _window_load(order, window, vocabulary),
+        sending.window,
         window,
-        writer.path / "traces",
+        target.traces,
     )
+
+
+def _settle(check: Callable[[], None]) -> None:
+    """Look for a moment whether the server is dead: it is the better reason, and shows a little later than its connections break."""
+    deadline = time.monotonic() + _DEATH_S
+    while time.monotonic() < deadline:
+        check()
+        time.sleep(0.05)
+    check()
 
 
 def _needs_vocabulary(order: Order, client: ChosenClient) -> bool:
@@ -297,12 +386,8 @@ def _needs_vocabulary(order: Order, client: ChosenClient) -> bool:
     return client.name == "builtin" or order.arm.server.backend == "vllm"
 
 
-def _window(order: Order) -> Window:
-    return order.config.window
-
-
-def _window_load(order: Order, window: Window, vocabulary: int | None) -> Load:
-    workload = order.workload
+def _window_load(order: Order, vocabulary: int | None) -> Load:
+    workload, window = order.workload, order.config.window
     concurrency = window.concurrency or max(workload.concurrency, default=8)
     return Load(
         prompts=concurrency,
@@ -316,10 +401,24 @@ def _window_load(order: Order, window: Window, vocabulary: int | None) -> Load:
     )
 
 
-def _set_aside(order: Order, writer: RunWriter, found: Findings, error: CaptureError) -> None:
-    manifest, _ = evidence.manifest(order, writer.path, found, _now())
-    folder = writer.fail(error.message, manifest)
-    error.hint = f"look at {folder}{f'; {error.hint}' if error.hint else ''}"
+def _gates_failed(failed: list[GateResult]) -> GateFailedError:
+    names = ", ".join(gate.name for gate in failed)
+    many = "s" if len(failed) > 1 else ""
+    error = GateFailedError(
+        f"{len(failed)} required gate{many} failed: {names}; {failed[0].message}",
+        hint="gates.required in moeprof.toml says which gates a capture must pass",
+    )
+    if many:
+        error.add_note("\n".join(f"{gate.name}: {gate.message}" for gate in failed))
+    return error
+
+
+def _set_aside(order: Order, writer: RunWriter, found: Findings, error: Exception) -> None:
+    failure.redact_error(error, redact.secrets(found.command.env if found.command else {}))
+    if order.keep_failed:
+        failure.set_aside(writer, lambda: evidence.manifest(order, writer.path, found, _now())[0], error)
+    else:
+        failure.moved(error, writer.path, None)
 
 
 def _nothing() -> None:

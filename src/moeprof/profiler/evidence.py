@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -61,9 +62,9 @@ def arm_fingerprint(order: Order) -> str:
     """Return the digest over what two blocks must share to be compared fairly, as it would be now."""
     config = order.config
     return fingerprint(
-        versions=facts.versions(_python(order)),
+        versions=_versions(_python(order)),
         model=facts.model(order.arm.server.model),
-        hardware=facts.hardware(),
+        hardware=_hardware(),
         flags=common_flags([arm.flags for arm in config.arms.values()]),
         workload=_plain(asdict(order.workload)),
         passes={"timed": config.passes.timed, "warmup": config.passes.warmup, "client": config.passes.client},
@@ -88,7 +89,10 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             markers=order.arm.markers,
             marker_family=seen.family if seen else None,
             kernels=seen.kernels if seen else None,
+            other_kernels=order.other_kernels,
             logprobs=found.probe.logprobs or None if found.probe else None,
+            probe_seen=found.probe.seen if found.probe else None,
+            most_iterations=order.config.window.iterations if order.arm.server.backend == "vllm" else None,
             samples=found.samples,
         ),
         order.config.gates,
@@ -102,10 +106,10 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         workload=_plain(asdict(order.workload)),
         argv=found.command.argv if found.command else (),
         env=dict(found.command.env) if found.command else {},
-        versions=facts.versions(_python(order)),
+        versions=_versions(_python(order)),
         model=facts.model(order.arm.server.model),
         git=facts.git(Path.cwd()),
-        hardware=facts.hardware(),
+        hardware=_hardware(),
         fingerprint=arm_fingerprint(order),
         passes=tuple(
             _plain({**asdict(result), "at": list(at)}) for result, at in zip(found.passes, found.times, strict=False)
@@ -118,11 +122,23 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             "client": None if found.client is None else {"name": found.client.name, "because": found.client.because},
             "per_iteration": dict(seen.kernels) if seen else None,
             "gpu_samples": found.samples.to_dict() if found.samples else None,
+            "probe": None if found.probe is None else found.probe.to_dict(),
             "attached": order.attach is not None,
             "notes": list(found.notes),
         },
     )
     return built, outcome(results)
+
+
+@functools.cache
+def _versions(python: str | None) -> dict[str, JsonValue]:
+    """Return the versions; they are asked for again and again, by programs that take their time."""
+    return facts.versions(python)
+
+
+@functools.cache
+def _hardware() -> dict[str, JsonValue]:
+    return facts.hardware()
 
 
 def _log(path: Path, arm: Arm) -> tuple[LogFacts | None, dict[str, bool] | None]:

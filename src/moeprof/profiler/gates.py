@@ -77,7 +77,8 @@ class Evidence:
         ranks: Ranks that must be there.
         markers: Whether the arm is to be marked; marker_family: the family that the trace was cut by.
         kernels, other_kernels: Class, or class/phase, to launches per iteration, of this arm and of the other.
-        logprobs: Log probabilities of the probe request.
+        logprobs: Log probabilities of the probe request; probe_seen: what became of it, as the end of a sentence.
+        most_iterations: Iterations after which the profiler stops by itself, while the server and its log go on.
         samples: Summary of the GPU samples.
     """
 
@@ -95,6 +96,8 @@ class Evidence:
     kernels: Mapping[str, int] | None = None
     other_kernels: Mapping[str, int] | None = None
     logprobs: Sequence[float | None] | None = None
+    probe_seen: str | None = None
+    most_iterations: int | None = None
     samples: SampleSummary | None = None
 
 
@@ -106,10 +109,12 @@ def judge(evidence: Evidence, gates: Gates) -> list[GateResult]:
     found: dict[str, _Verdict] = {
         "no-failed-requests": no_failed_requests(evidence.passes),
         "token-counts": token_counts(evidence.passes, evidence.workload),
-        "finite-logprobs": finite_logprobs(evidence.logprobs),
+        "finite-logprobs": finite_logprobs(evidence.logprobs, evidence.probe_seen),
         "expected-backend": expected_backend(evidence.expect, evidence.log, evidence.log_matches, evidence.kernels),
         "markers-present": markers_present(evidence.markers, evidence.log, evidence.marker_family),
-        "traces-complete": traces_complete(evidence.window, evidence.iterations, evidence.ranks, evidence.log),
+        "traces-complete": traces_complete(
+            evidence.window, evidence.iterations, evidence.ranks, evidence.log, most=evidence.most_iterations
+        ),
         "profile-apart": profile_apart(evidence.pass_times, evidence.window),
         "steady-clocks": steady_clocks(evidence.samples, gates.clock_tolerance),
         "no-cotenants": no_cotenants(evidence.samples, allowed=gates.allow_cotenants),
@@ -167,10 +172,14 @@ def token_counts(passes: Sequence[PassLike], workload: Workload) -> _Verdict:
     return "pass", f"token counts of {len(passes)} passes are exact", {"wrong": []}
 
 
-def finite_logprobs(logprobs: Sequence[float | None] | None) -> _Verdict:
+def finite_logprobs(logprobs: Sequence[float | None] | None, seen: str | None = None) -> _Verdict:
     """Judge that the probe's log probabilities are finite and none is above 0."""
     if not logprobs:
-        return "no-data", "no probe request was made", {}
+        return (
+            "no-data",
+            f"no log probabilities from the probe: the server {seen}" if seen else "no probe request was made",
+            {},
+        )
     bad = [value for value in logprobs if value is None or not math.isfinite(value) or value > 1e-6]
     figures: dict[str, JsonValue] = {"tokens": len(logprobs), "bad": len(bad)}
     if bad:
@@ -232,9 +241,17 @@ def markers_present(wanted: bool, log: LogFacts | None, family: str | None) -> _
 
 
 def traces_complete(
-    window: WindowLike | None, iterations: Mapping[str, int] | None, ranks: int | None, log: LogFacts | None
+    window: WindowLike | None,
+    iterations: Mapping[str, int] | None,
+    ranks: int | None,
+    log: LogFacts | None,
+    *,
+    most: int | None = None,
 ) -> _Verdict:
-    """Judge that every rank left a trace, with equally many iterations, as many as the log tells of (one more or less)."""
+    """Judge that every rank left a trace, with equally many iterations, as many as the log tells of (one more or less).
+
+    The log counts until the window is closed; a profiler that stops by itself after `most` iterations holds no more than those.
+    """
     if window is None or iterations is None:
         return "no-data", "there is no profile window, or its traces were not read", {}
     expected = ranks if ranks is not None else None if log is None else log.world_size
@@ -255,7 +272,9 @@ def traces_complete(
     count = counts.pop()
     if count == 0:
         return "fail", "the traces hold no iteration", figures
-    far = {engine: steps for engine, steps in logged.items() if abs(steps - count) > _STEP_TOLERANCE}
+    far = {
+        engine: steps for engine, steps in logged.items() if abs(min(steps, most or steps) - count) > _STEP_TOLERANCE
+    }
     if far:
         return "fail", f"{count} iterations in the traces, {sorted(far.values())} in the server's log", figures
     agreed = "as in the log" if logged else "the log does not count them"

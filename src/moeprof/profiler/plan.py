@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from moeprof.errors import UsageError
 from moeprof.store.manifest import Manifest
+from moeprof.store.run import Run
 
 PlanName: TypeAlias = Literal["aba", "abba", "ab"]
 PLANS: tuple[PlanName, ...] = get_args(PlanName)
@@ -59,3 +60,20 @@ def missing(
         if run.outcome == "complete" and run.plan == plan and run.fingerprint == fingerprint_of.get(run.arm)
     }
     return [block for block in planned if (block.number, block.arm) not in finished]
+
+
+def newest_kernels(runs: Sequence[Run], plan: PlanName, fingerprint: str) -> Mapping[str, int] | None:
+    """Return the launches per iteration of the newest of an arm's runs that belongs to a plan; None where there is none.
+
+    Args:
+        runs: Of the arm, oldest first.
+        plan: The plan's name.
+        fingerprint: That the arm would have now.
+    """
+    for run in reversed(runs):
+        told = run.manifest
+        if told.outcome == "complete" and told.plan == plan and told.fingerprint == fingerprint:
+            kernels = told.extra.get("per_iteration")
+            if isinstance(kernels, dict):
+                return {name: count for name, count in kernels.items() if isinstance(count, int)}
+    return None
