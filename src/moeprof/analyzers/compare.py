@@ -36,7 +36,7 @@ def diff(
     """Compare two captures.
 
     Args:
-        base: A report, a trace, or the path of one (a file or a folder of ranks).
+        base: A report, a trace, the path of one (a file or a folder of ranks), or an arm of the store.
         candidate: What is held against it, likewise.
         rules: Kernel rules to use in place of the built-in ones, for sides that are no report yet.
         marker: Regular expression of a user's own iteration marker, likewise.

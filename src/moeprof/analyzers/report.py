@@ -28,7 +28,7 @@ def report(
     """Count and time one arm.
 
     Args:
-        trace: A trace, or a path that `moeprof.open_trace` takes.
+        trace: A trace, or a path or arm that `moeprof.open_trace` takes.
         rules: A rules file that comes before the package's kernel rules.
         marker: A regular expression for your own iteration markers.
         marker_family: Use this family of markers, whatever else the trace holds.
@@ -55,7 +55,7 @@ def report(
     across, more = across_ranks.across_ranks(tuple(reports), attributions)
     found += more
     return Report(
-        subject=Subject(arm=None, source=trace.source),
+        subject=Subject(arm=trace.arm, source=trace.source),
         ranks=tuple(reports),
         across_ranks=across,
         findings=tuple(sorted(found, key=findings_module.order)),

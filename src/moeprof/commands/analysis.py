@@ -15,7 +15,7 @@ def report_of(path: str, reading: Reading) -> Report:
     """Open a trace and return its report."""
     from moeprof.traces.open import open_trace
 
-    trace = open_trace(path, recover=reading.recover)
+    trace = open_trace(path, recover=reading.recover, store=reading.store)
     from moeprof.analyzers.report import report
 
     return report(trace, rules=reading.rules, marker=reading.marker, marker_family=reading.marker_family)
