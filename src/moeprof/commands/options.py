@@ -127,9 +127,7 @@ def shared(**values: Unpack[SharedValues]) -> Shared:
         targets=targets(values["format_"], values["output"]),
         color=values["color"],
         wide=values["wide"],
-        reading=Reading(
-            values["recover"], values["rules"], values["marker"], values["marker_family"], values["store"]
-        ),
+        reading=Reading(values["recover"], values["rules"], values["marker"], values["marker_family"], values["store"]),
     )
 
 
