@@ -32,7 +32,7 @@ FOLDERS = {
     "shared": Path(os.environ.get("MOEPROF_SHARED", ROOT.parent / "shared")),
 }
 WRITE = os.environ.get("MOEPROF_GOLDEN") == "write"
-CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "_MOEPROF_COMPLETE")
+CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "MOEPROF_STORE", "_MOEPROF_COMPLETE")
 
 
 @dataclass
