@@ -48,7 +48,7 @@ live: build ## capture with the real vLLM on the CPU, check every count, kill it
 	@python=$$($(BIN)/python scripts/cpu_environment.py) || { code=$$?; [ $$code -eq 3 ] || exit $$code; \
 	    echo 'live      SKIPPED, NOTHING OF IT WAS TESTED: no environment with vLLM; the reason is above' >&2; exit 0; }; \
 	  echo 'live      captures of a tiny model on the CPU (some minutes)'; \
-	  MOEPROF_CPU_PYTHON=$$python $(BIN)/python -m pytest -q -m live -p no:randomly --durations=0 tests/integration
+	  MOEPROF_CPU_PYTHON=$$python $(BIN)/python -m pytest -q -s -m live -p no:randomly --durations=0 tests/integration
 
 setup: $(READY) ## make .venv from the lock file
 

@@ -196,7 +196,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return show(live())
     except NotLiveError as reason:
-        say(f"not live: {reason}. These are stored samples of a run on H200 GPUs instead:")
+        say(f"not live: {reason}")
+        say("here are stored samples from H200 GPUs instead; mega is derived from base, not measured")
         return samples()
     except KeyboardInterrupt:
         say("interrupted")

@@ -96,8 +96,8 @@ def test_without_an_environment_the_samples_are_shown(
     # THEN it says why in a sentence, shows the samples, and ends with 0
     assert code == 0
     assert capsys.readouterr().err == (
-        "demo: not live: the package index cannot be reached (no network?). "
-        "These are stored samples of a run on H200 GPUs instead:\n"
+        "demo: not live: the package index cannot be reached (no network?)\n"
+        "demo: here are stored samples from H200 GPUs instead; mega is derived from base, not measured\n"
     )
     assert shown == [demo.SAMPLES, demo.SAMPLES[:1]]
 
