@@ -152,9 +152,15 @@ def processes(folder: Path) -> dict[int, str]:
     return found
 
 
+def until(holds: Callable[[], object], limit_s: float = 90.0) -> bool:
+    """Wait until something holds; return whether it does."""
+    deadline = time.monotonic() + limit_s
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return bool(holds())
+
+
 def gone(folder: Path, limit_s: float = 90.0) -> dict[int, str]:
     """Wait until no process is left in a folder; return those that are."""
-    deadline = time.monotonic() + limit_s
-    while (left := processes(folder)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return left
+    until(lambda: not processes(folder), limit_s)
+    return processes(folder)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.live import config, environment, gone, running, server_python
+from tests.integration.live import config, environment, gone, running, server_python, until
 
 ITERATIONS = 8
 RANKS = ["dp0_pp0_tp0_dcp0_ep0_rank0", "dp1_pp0_tp0_dcp0_ep1_rank0"]
@@ -187,9 +187,13 @@ def test_a_second_run_captures_nothing_again(captured: Captured) -> None:
 
 def only_failed(folder: Path) -> list[Path]:
     """Return what was set aside in a store that must hold no run."""
-    store = folder / "store"
-    assert [path for path in (store / "runs").rglob("*") if path.is_file()] == []
-    return sorted((store / "failed").glob("*"))
+    assert half_written(folder) == []
+    return sorted((folder / "store" / "failed").glob("*"))
+
+
+def half_written(folder: Path) -> list[Path]:
+    """Return the files below the store's runs, of which there must be none after a failure."""
+    return [path for path in (folder / "store" / "runs").rglob("*") if path.is_file()]
 
 
 def one(found: dict[int, str], *words: str) -> int | None:
@@ -239,8 +243,9 @@ def test_a_moeprof_that_is_killed(env: dict[str, str], tmp_path: Path) -> None:
         # WHEN moeprof itself is killed, which nothing can catch
         os.kill(run.process.pid, signal.SIGKILL)
         assert run.process.wait(60) == -signal.SIGKILL
-        # THEN its guard ends the server and removes what was half-written
+        # THEN its guard ends the server, and then removes what was half-written
         assert gone(tmp_path) == {}
+        assert until(lambda: half_written(tmp_path) == [])
         assert only_failed(tmp_path) == []
         # AND the store can be used at once
         again = subprocess.run(
