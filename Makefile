@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test setup build fmt lint type rust golden bench docs lock clean
+.PHONY: help demo demo-samples test live setup build fmt lint type rust golden bench docs lock clean
 
 # $(call step,name,what it does,command): says what runs, keeps the output for the case that it fails.
 define step
@@ -31,17 +31,24 @@ define step
 endef
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
-demo: build ## set up, then compare two sample arms and report on one
-	@echo
-	$(BIN)/moeprof diff samples/h200/base samples/h200/mega_derived
-	@echo
-	$(BIN)/moeprof report samples/h200/base
+demo: build ## set up, capture two arms of a tiny model with the real vLLM on the CPU, compare them
+	@$(BIN)/python -m scripts.demo
+
+demo-samples: build ## set up, then compare two sample arms and report on one
+	@$(BIN)/python -m scripts.demo --samples
 
 test: setup lint type rust build $(STAMPS)/stub ## set up, then run every check and test
 	@echo 'pytest    all tests and the examples in docstrings, README and docs'
 	@$(BIN)/python -m pytest -q
+
+# Exit code 3 is lack of network or disk, which a CI machine may have; whatever else is wrong fails.
+live: build ## capture with the real vLLM on the CPU, check every count, kill its processes
+	@python=$$($(BIN)/python scripts/cpu_environment.py) || { code=$$?; [ $$code -eq 3 ] || exit $$code; \
+	    echo 'live      SKIPPED, NOTHING OF IT WAS TESTED: no environment with vLLM; the reason is above' >&2; exit 0; }; \
+	  echo 'live      captures of a tiny model on the CPU (some minutes)'; \
+	  MOEPROF_CPU_PYTHON=$$python $(BIN)/python -m pytest -q -s -m live -p no:randomly --durations=0 tests/integration
 
 setup: $(READY) ## make .venv from the lock file
 

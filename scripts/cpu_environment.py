@@ -6,12 +6,14 @@
 It lies outside the tree, in ${XDG_CACHE_HOME:-~/.cache}/moeprof/cpu-<hash of the requirements>, and is made once for each
 set of requirements. MOEPROF_CPU_PYTHON names the Python of an environment of your own instead.
 
-Exit codes: 0 done; 3 it cannot be had here (no network, too little disk, no Python 3.11), with one sentence that says why.
+Exit codes: 0 done; 3 it cannot be had here for lack of network or disk, or --check found none; 4 it cannot be made for another
+reason (no Python 3.11, a requirement that cannot be installed); with one sentence that says why.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import hashlib
 import os
@@ -31,10 +33,21 @@ STAMP = "complete"
 INSTALL_S = 3600
 BEAT_S = 10
 PROBE = "import torch, vllm"
+DISK_FULL = "the disk is full"
+NO_NETWORK = "the package index cannot be reached (no network?)"
+LACKING = (DISK_FULL, NO_NETWORK)
 
 
 class Unavailable(Exception):  # noqa: N818 - an outcome with its own exit code
     """The environment cannot be had here; the message says why."""
+
+    code = 3
+
+
+class Faulty(Unavailable):
+    """It cannot be had although network and disk are there: something is wrong that a person must mend."""
+
+    code = 4
 
 
 def say(text: str) -> None:
@@ -63,7 +76,7 @@ def overridden() -> Path | None:
     if not name:
         return None
     if not os.access(name, os.X_OK) or not Path(name).is_file():
-        raise Unavailable(f"{OVERRIDE} names {name}, which is not a program")
+        raise Faulty(f"{OVERRIDE} names {name}, which is not a program")
     return Path(name)
 
 
@@ -73,7 +86,7 @@ def find_python() -> str:
         return sys.executable
     found = shutil.which("python{}.{}".format(*PYTHON))
     if found is None:
-        raise Unavailable("no Python {0}.{1} found; install python{0}.{1}, or set {2}".format(*PYTHON, OVERRIDE))
+        raise Faulty("no Python {0}.{1} found; install python{0}.{1}, or set {2}".format(*PYTHON, OVERRIDE))
     return found
 
 
@@ -107,7 +120,8 @@ def run(command: Sequence[str], log: Path, what: str) -> None:
     """Run a step with its output in a file, and say now and then that it goes on.
 
     Raises:
-        Unavailable: It failed; the message holds the cause as far as its output tells.
+        Unavailable: It failed for lack of network or disk.
+        Faulty: It failed otherwise; the message holds the cause as far as its output tells.
     """
     say(what)
     began = time.monotonic()
@@ -128,14 +142,15 @@ def run(command: Sequence[str], log: Path, what: str) -> None:
                 child.kill()
                 child.wait()
     if code != 0:
-        raise Unavailable(f"{what}: {cause(log.read_text(encoding='utf-8', errors='replace'))}; see {log}")
+        why = cause(log.read_text(encoding="utf-8", errors="replace"))
+        raise (Unavailable if why in LACKING else Faulty)(f"{what}: {why}; see {log}")
 
 
 def cause(output: str) -> str:
     """Return the reason that an installer's output gives, in one sentence."""
     lowered = output.lower()
     if "no space left" in lowered:
-        return "the disk is full"
+        return DISK_FULL
     signs = (
         "name resolution",
         "connection refused",
@@ -145,7 +160,7 @@ def cause(output: str) -> str:
         "proxyerror",
     )
     if any(sign in lowered for sign in (*signs, "newconnectionerror", "failed to establish", "nodename nor servname")):
-        return "the package index cannot be reached (no network?)"
+        return NO_NETWORK
     errors = [line.strip() for line in output.splitlines() if line.lower().startswith("error")]
     return errors[-1].removeprefix("ERROR: ") if errors else "the installer failed"
 
@@ -195,7 +210,8 @@ def environment(requirements: Path, *, check_only: bool) -> Path:
             if not (folder / STAMP).is_file():
                 make(folder, requirements)
     except OSError as error:
-        raise Unavailable(f"{error.filename or folder}: {error.strerror or error}") from error
+        kind = Unavailable if error.errno in (errno.ENOSPC, errno.EDQUOT) else Faulty
+        raise kind(f"{error.filename or folder}: {error.strerror or error}") from error
     return python
 
 
@@ -209,7 +225,7 @@ def main(argv: list[str] | None = None) -> int:
         print(environment(options.requirements, check_only=options.check))
     except Unavailable as reason:
         say(f"not available: {reason}")
-        return 3
+        return reason.code
     except KeyboardInterrupt:
         say("interrupted")
         return 130

@@ -31,6 +31,16 @@ def pytest_report_header() -> str:
     return "moeprof reader: " + ("native" if HAS_NATIVE else "NOT BUILT, the plain reader of the tests stands in")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out live tests unless the expression of ``-m`` names them: each starts servers for minutes."""
+    if "live" in str(config.option.markexpr):
+        return
+    live = [item for item in items if item.get_closest_marker("live")]
+    if live:
+        config.hook.pytest_deselected(items=live)
+        items[:] = [item for item in items if item not in live]
+
+
 @pytest.fixture(scope="session")
 def shared_traces() -> Path:
     """Return the folder of shared test traces; skip where it is absent."""

@@ -24,15 +24,17 @@ def report(
     marker: str | None = None,
     marker_family: str | None = None,
     recover: bool = False,
+    store: str | PathLike[str] | None = None,
 ) -> Report:
     """Count and time one arm.
 
     Args:
-        trace: A trace, or a path that `moeprof.open_trace` takes.
+        trace: A trace, or a path or arm that `moeprof.open_trace` takes.
         rules: A rules file that comes before the package's kernel rules.
         marker: A regular expression for your own iteration markers.
         marker_family: Use this family of markers, whatever else the trace holds.
         recover: Read what is whole of a damaged file, where `trace` is a path.
+        store: Where arms are looked up, as in `moeprof.open_trace`.
 
     Raises:
         MoeprofError: The trace cannot be read, or an option makes no sense.
@@ -45,7 +47,7 @@ def report(
         True
     """
     MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
-    opened = trace if isinstance(trace, Trace) else open_trace(trace, recover=recover)
+    opened = trace if isinstance(trace, Trace) else open_trace(trace, recover=recover, store=store)
     return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
 
 

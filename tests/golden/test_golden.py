@@ -33,7 +33,7 @@ FOLDERS = {
     "shared": shared_root(),
 }
 WRITE = os.environ.get("MOEPROF_GOLDEN") == "write"
-CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "_MOEPROF_COMPLETE")
+CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "MOEPROF_STORE", "_MOEPROF_COMPLETE")
 
 
 @dataclass

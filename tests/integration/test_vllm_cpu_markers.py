@@ -36,7 +36,7 @@ SPECULATION = {
     "synthetic_acceptance_rates": [0.8, 0.6, 0.5],
 }
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

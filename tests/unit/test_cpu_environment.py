@@ -66,10 +66,25 @@ def test_an_environment_of_ones_own_comes_first(
 def test_a_wrong_override_is_said(
     cache: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # GIVEN an override that names nothing WHEN the script runs THEN it says so and exits 3
+    # GIVEN an override that names nothing WHEN the script runs THEN it says so and exits 4: a person must mend it
     monkeypatch.setenv(script.OVERRIDE, "/nowhere/python")
-    assert run(requirements) == 3
+    assert run(requirements) == 4
     assert "MOEPROF_CPU_PYTHON names /nowhere/python, which is not a program" in capsys.readouterr().err
+
+
+def test_a_requirement_that_cannot_be_installed_is_no_lack_of_network(
+    cache: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # GIVEN an installer that fails for another reason
+    monkeypatch.setattr(script, "NEEDS_BYTES", 0)
+    installer = cache.parent / "installer"
+    installer.write_text("#!/bin/sh\necho 'ERROR: No matching distribution found for torch==0'\nexit 1\n")
+    installer.chmod(0o755)
+    monkeypatch.setattr(script, "find_python", lambda: str(installer))
+    # WHEN the script runs THEN it exits 4, and nothing half-made stays
+    assert run(requirements) == 4
+    assert "No matching distribution found for torch==0; see" in capsys.readouterr().err
+    assert not folder(cache, requirements).exists()
 
 
 def test_check_makes_nothing(cache: Path, requirements: Path, capsys: pytest.CaptureFixture[str]) -> None:

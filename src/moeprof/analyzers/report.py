@@ -52,7 +52,7 @@ def report(
     across, more = across_ranks.across_ranks(tuple(reports), attributions)
     found += more
     return Report(
-        subject=Subject(arm=None, source=trace.source),
+        subject=Subject(arm=trace.arm, source=trace.source),
         ranks=tuple(reports),
         across_ranks=across,
         findings=tuple(sorted(found, key=findings_module.order)),

@@ -33,7 +33,7 @@ def to_json(value: object) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was reported on: an arm of the store (None for a path) and the source as the caller named it."""
+    """What was reported on: an arm of the store (None for a path) and the source, a path as named or a stored run's name."""
 
     arm: str | None
     source: str

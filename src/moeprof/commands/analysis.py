@@ -21,6 +21,7 @@ def report_of(path: str, reading: Reading) -> Report:
         marker=reading.marker,
         marker_family=reading.marker_family,
         recover=reading.recover,
+        store=reading.store,
     )
 
 

@@ -15,7 +15,7 @@ from moeprof.config.checks import check
 from moeprof.config.describe import describe
 from moeprof.errors import StoreWriteError
 from moeprof.profiler.block import Order, Seen, command_line
-from moeprof.reports.names import safe
+from moeprof.wording import safe
 from moeprof.store import redact
 from moeprof.store.folder import Store
 from moeprof.store.manifest import Manifest

@@ -16,8 +16,8 @@ from moeprof.errors import NothingToCompareError
 
 _HELP = """Compare two traces: structure, pairs and times per iteration, kernels that came and went.
 
-BASE and CANDIDATE are trace files, or folders with one trace per rank. The exit code is 0 whatever changed, unless --fail-on
-says otherwise.
+BASE and CANDIDATE are trace files, folders with one trace per rank, or arms that were captured (their newest complete run). The exit
+code is 0 whatever changed, unless --fail-on says otherwise.
 """
 
 

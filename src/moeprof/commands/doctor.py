@@ -11,7 +11,7 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.streams import Streams, write
 from moeprof.doctor import machine, software
 from moeprof.doctor.check import run_all
-from moeprof.reports.names import safe
+from moeprof.wording import safe
 
 _HELP = """Say what works on this machine, and what to do about the rest.
 

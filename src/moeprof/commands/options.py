@@ -29,6 +29,7 @@ class SharedValues(TypedDict):
     rules: str | None
     marker: str | None
     marker_family: str | None
+    store: str | None
     debug: bool
 
 
@@ -48,6 +49,7 @@ class Reading:
     rules: str | None
     marker: str | None
     marker_family: str | None
+    store: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,13 @@ def shared_params() -> list[click.Parameter]:
             is_flag=True,
             heading=_READING,
             help="Read what is whole in a damaged trace, and say what is not.",
+        ),
+        GroupedOption(
+            "--store",
+            envvar="MOEPROF_STORE",
+            metavar="DIR",
+            heading=_READING,
+            help="Where arms are looked for (default: the nearest configuration's store, else .moeprof).",
         ),
         GroupedOption(
             "--format",
@@ -120,7 +129,7 @@ def shared(**values: Unpack[SharedValues]) -> Shared:
         targets=targets(values["format_"], values["output"]),
         color=values["color"],
         wide=values["wide"],
-        reading=Reading(values["recover"], values["rules"], values["marker"], values["marker_family"]),
+        reading=Reading(values["recover"], values["rules"], values["marker"], values["marker_family"], values["store"]),
     )
 
 

@@ -16,7 +16,7 @@ from moeprof.errors import UsageError
 
 _HELP = """Count launches per iteration and measure GPU time of a trace.
 
-PATH is a trace file, or a folder with one trace per rank. Of several paths each is reported on, one after another.
+PATH is a trace file, a folder with one trace per rank, or an arm that was captured. Of several each is reported on, one after another.
 """
 
 

@@ -14,7 +14,7 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.streams import Streams, write
 from moeprof.errors import UsageError
 from moeprof.findings import JsonValue
-from moeprof.reports.names import safe
+from moeprof.wording import safe
 from moeprof.store import disk, names
 from moeprof.store.folder import Broken, FailedRun, Store
 from moeprof.store.lock import exclusive

@@ -62,15 +62,32 @@ def find_source(path: Path | None, start: Path) -> Source:
     """
     if path is not None:
         return _named(path.absolute())
+    found = nearest_source(start)
+    if found is None:
+        raise ConfigError(
+            f"no {FILE_NAME} and no [tool.moeprof] in a {_PYPROJECT}, here or above",
+            path=str(start.absolute()),
+            hint=_INIT,
+        )
+    return found
+
+
+def nearest_source(start: Path) -> Source | None:
+    """Read the configuration that holds for a folder; None where there is none.
+
+    Args:
+        start: Folder in which the search begins; it goes up to the root of the git repository.
+
+    Raises:
+        ConfigError: The file is not TOML.
+    """
     for folder in _upwards(start.absolute()):
         if (folder / FILE_NAME).is_file():
             return _read(folder / FILE_NAME)
         found = _in_pyproject(folder / _PYPROJECT)
         if found is not None:
             return found
-    raise ConfigError(
-        f"no {FILE_NAME} and no [tool.moeprof] in a {_PYPROJECT}, here or above", path=str(start.absolute()), hint=_INIT
-    )
+    return None
 
 
 def _named(path: Path) -> Source:

@@ -47,7 +47,7 @@ class Found:
 
 
 def find(path: str) -> Found:
-    """Return the trace files of a file, a folder, or several of them joined by commas.
+    """Return the trace files of a file, a folder, a run's folder, or several of them joined by commas.
 
     Raises:
         InputNotFoundError: A path does not exist.
@@ -64,6 +64,8 @@ def find(path: str) -> Found:
     for part in parts:
         where = Path(part)
         prefix = "" if len(parts) == 1 else f"{where.name}/"
+        if _is_run(where):
+            where = where / "traces"
         if where.is_dir():
             found, others = _folder(where, prefix)
             left_out += others
@@ -91,6 +93,11 @@ def finding(left_out: list[LeftOut]) -> list[Finding]:
         )
         for reason, names in sorted(by_reason.items())
     ]
+
+
+def _is_run(folder: Path) -> bool:
+    """Tell whether a folder is a run of the store, whose traces lie in a folder of their own."""
+    return (folder / "manifest.json").is_file() and (folder / "traces").is_dir()
 
 
 def _exists(path: str) -> bool:

@@ -12,6 +12,7 @@ import polars as pl
 
 from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
 from moeprof.findings import Finding
+from moeprof.store.subject import find_run
 from moeprof.traces import folder, kineto, ranks
 from moeprof.traces.folder import Found, LeftOut, TraceFile
 from moeprof.traces.kineto import KinetoTables
@@ -34,17 +35,24 @@ class _Failed:
 
 
 def open_trace(
-    path: str | os.PathLike[str], *, recover: bool = False, categories: Iterable[str] | None = None, cache: bool = True
+    path: str | os.PathLike[str],
+    *,
+    recover: bool = False,
+    categories: Iterable[str] | None = None,
+    cache: bool = True,
+    store: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Read a trace into tables.
 
     Args:
-        path: A trace file, a folder with one file per rank, or several of these joined by commas.
+        path: A trace file, a folder with one file per rank, a run's folder, or several of these joined by commas;
+            else an arm of the store (its newest complete run) or a run's name ``arm/time-block``.
         recover: Read what is whole of a damaged file; such a rank is marked ``partial``.
         categories: Event categories to keep. None keeps all but ``python_function``, which is counted in
             ``event_counts`` and not stored; ``("*",)`` keeps all. Other events are counted, not stored: without
             launches every kernel is an orphan, and without annotations there are no markers.
         cache: No effect yet: there is no cache, every call reads the files.
+        store: Folder of the store; None: MOEPROF_STORE, else the nearest configuration's, else ``.moeprof``.
 
     Returns:
         The ranks by key, in natural order, with the findings about the set of files.
@@ -61,7 +69,8 @@ def open_trace(
     """
     del cache
     source = os.fspath(path)
-    found = folder.find(source)
+    run = find_run(source, store)
+    found = folder.find(source if run is None else str(run.path))
     keep = None if categories is None else frozenset(categories)
     read = _read_all(found, recover=recover, keep=keep)
     failed = [result for result in read if isinstance(result, _Failed)]
@@ -74,7 +83,10 @@ def open_trace(
     if len(found.files) > 1 or not found.named:
         findings += _ranks_missing(traces)
     ordered = sorted(traces, key=lambda trace: ranks.natural(trace.key))
-    return Trace(source, {trace.key: trace for trace in ordered}, tuple(findings))
+    by_rank = {trace.key: trace for trace in ordered}
+    if run is None:
+        return Trace(source, by_rank, tuple(findings))
+    return Trace(run.name, by_rank, tuple(findings), run.manifest.arm)
 
 
 def _read_all(found: Found, *, recover: bool, keep: frozenset[str] | None) -> list[list[RankTrace] | _Failed]:

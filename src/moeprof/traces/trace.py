@@ -70,14 +70,16 @@ class Trace:
     """The ranks of one capture.
 
     Attributes:
-        source: The path as the caller gave it.
+        source: The path as the caller gave it, or the name of a stored run.
         by_rank: Rank traces by key, in natural key order (2 before 10).
         findings: What was found about the set of files: files left out, ranks unknown or missing.
+        arm: The arm of the store that it is a run of; None for a path.
     """
 
     source: str
     by_rank: Mapping[str | None, RankTrace]
     findings: tuple[Finding, ...] = ()
+    arm: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_rank", MappingProxyType(dict(self.by_rank)))

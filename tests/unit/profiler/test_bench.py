@@ -15,7 +15,7 @@ from moeprof.errors import ConfigError, PassFailedError
 from moeprof.profiler.bench import command_line, read_result, run_bench
 from moeprof.profiler.find_client import ChosenClient, choose_client
 from moeprof.profiler.load import Load
-from tests.conftest import shared_folder
+from tests.shared import shared_root
 
 LOAD = Load(prompts=64, input_len=64, output_len=30, concurrency=8)
 
@@ -170,7 +170,7 @@ def test_a_client_that_hangs_is_ended_with_its_children(tmp_path: Path, way: str
 )
 def test_results_of_the_real_clients(name: str, client: str, load: Load, date: str) -> None:
     # GIVEN what the real clients wrote
-    path = shared_folder() / "samples" / "bench" / f"{name}.json"
+    path = shared_root() / "samples" / "bench" / f"{name}.json"
     if not path.exists():
         pytest.skip(f"{path} is not there")
     content = json.loads(path.read_text())
