@@ -51,7 +51,7 @@ def mark(
     if iterations.is_empty():
         empty = {"partial": pl.Boolean, "partial_reason": pl.String, "transient": pl.Boolean, "counted": pl.Boolean}
         return iterations.with_columns(*(pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items()))
-    marked = _with_reasons(iterations, calls)
+    marked = _with_reasons(iterations, launches, calls)
     marked = _last_falls_short(marked, launches, calls, cpu_only=cpu_only, whole=last_is_whole)
     marked = marked.with_columns(pl.col("partial_reason").is_not_null().alias("partial"))
     marked = _with_transient(marked, launches)
@@ -81,7 +81,13 @@ def counts_over(iterations: pl.DataFrame) -> str | None:
     return commonest_kind(kind for kind in kinds if kind != "idle")
 
 
-def _with_reasons(iterations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def _with_reasons(iterations: pl.DataFrame, launches: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """A decode, prefill or mixed step always launches: one without any, beside steps that do, lies where records are lost."""
+    owned = [
+        rows.filter(pl.col("iteration").is_not_null()).select("iteration", pl.lit(True).alias("launched"))
+        for rows in (launches, calls)
+    ]
+    launched = pl.concat(owned).unique()
     lost = (
         calls.filter(pl.col("is_kernel_launch") & (pl.col("kernel_rows") == 0), pl.col("iteration").is_not_null())
         .group_by("iteration")
@@ -89,14 +95,21 @@ def _with_reasons(iterations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame
     )
     return (
         iterations.join(lost, on="iteration", how="left", maintain_order="left")
+        .join(launched, on="iteration", how="left", maintain_order="left")
         .with_columns(
             pl.when(pl.col("marker_end_ns").is_null())
             .then(pl.lit("its marker was never closed"))
             .when(pl.col("lost") > 0)
             .then(pl.format("{} kernel launches left no kernel record", "lost"))
+            .when(
+                pl.col("launched").is_null()
+                & pl.lit(not launched.is_empty())
+                & (pl.col("kind") != "idle").fill_null(value=False)
+            )
+            .then(pl.lit("none of its launches is on record"))
             .alias("partial_reason")
         )
-        .drop("lost")
+        .drop("lost", "launched")
     )
 
 
@@ -115,7 +128,9 @@ def _last_falls_short(
         return iterations
     reason = None
     if not whole:
-        what, rows = ("launches", launches) if cpu_only else ("launch calls", calls.filter(pl.col("device_rows") > 0))
+        what, rows = ("launch calls", calls.filter(pl.col("device_rows") > 0))
+        if cpu_only:  # how many small operators a step calls depends on what is sampled: only the others tell of a cut
+            what, rows = "launches", launches.filter(~pl.col("class").is_in(["elementwise", "copy", "other"]))
         reason = _short(what, _per_iteration(rows), peers, last["iteration"])
     if not cpu_only:
         reason = reason or _short_replay(calls, peers, last["iteration"])

@@ -15,11 +15,11 @@ from moeprof.config.checks import check
 from moeprof.config.describe import describe
 from moeprof.errors import StoreWriteError
 from moeprof.profiler.block import Order, Seen, command_line
-from moeprof.wording import safe
 from moeprof.store import redact
 from moeprof.store.folder import Store
 from moeprof.store.manifest import Manifest
 from moeprof.store.run import Run
+from moeprof.wording import safe
 
 _GUARD_S = 2.0
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")

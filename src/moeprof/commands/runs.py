@@ -14,11 +14,11 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.streams import Streams, write
 from moeprof.errors import UsageError
 from moeprof.findings import JsonValue
-from moeprof.wording import safe
 from moeprof.store import disk, names
 from moeprof.store.folder import Broken, FailedRun, Store
 from moeprof.store.lock import exclusive
 from moeprof.store.run import Run
+from moeprof.wording import safe
 
 DEFAULT_STORE = ".moeprof"
 _AGE = re.compile(r"(\d+)([dhm])")

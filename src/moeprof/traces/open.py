@@ -175,6 +175,17 @@ def _refuse_duplicates(traces: list[RankTrace], files: Sequence[TraceFile]) -> N
     paths = {file.source: str(file.path) for file in files}
     for trace in traces:
         by_key.setdefault(trace.key, []).append(trace.source)
+    by_id: dict[str, list[str]] = {}
+    for trace in traces:
+        if (trace_id := trace.metadata.raw.get("trace_id")) and isinstance(trace_id, str):
+            by_id.setdefault(trace_id, []).append(trace.source)
+    for sources in by_id.values():
+        if len(set(sources)) > 1:
+            raise DuplicateRankError(
+                f"{len(sources)} files are copies of one trace (equal trace_id): {', '.join(sorted(sources))}",
+                path=paths[min(sources)],
+                hint="leave the copies out: each rank has a trace of its own",
+            )
     for key, sources in by_key.items():
         if len(sources) == 1:
             continue

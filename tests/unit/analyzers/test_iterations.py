@@ -375,3 +375,18 @@ def test_without_markers_everything_is_one_window_in_phase_target() -> None:
     found = attributed(launched(1, NORM, correlation=1))
     assert (found.family, found.counts_over, placed(found)) == (None, None, [(NORM, None, "target")])
     assert found.counted.height == 1
+
+
+def test_step_without_any_launch_beside_steps_that_launch_is_partial() -> None:
+    # GIVEN a recovered file whose later half, launches and all, is gone; an empty step is no such case
+    idle = "execute_context_0(0)_generation_0(0)"
+    events = [marker(DECODE, 0, 10), marker(DECODE, 20, 10), marker(idle, 40, 10), *launched(1, NORM, correlation=1)]
+    found = attributed(events)
+    assert found.iterations["partial"].to_list() == [False, True, False]
+
+
+def test_small_operators_of_the_last_step_tell_nothing_of_a_cut_on_a_cpu() -> None:
+    events = [marker(DECODE, 0, 40), marker(DECODE, 50, 40)]
+    events += [cpu_op("_C::cpu_fused_moe", 1, 2), cpu_op("aten::add", 5, 1), cpu_op("_C::cpu_fused_moe", 51, 2)]
+    assert attributed(events).iterations["partial"].to_list() == [False, False]
+    assert attributed(events[:-1]).iterations["partial"].to_list() == [False, True]

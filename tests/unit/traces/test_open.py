@@ -294,3 +294,13 @@ def test_sqlite_made_by_sqlite_is_recognised(tmp_path: Path) -> None:
         open_trace(path)
     with pytest.raises(UnsupportedFormatError):
         open_trace(tmp_path)
+
+
+def test_copies_of_one_trace_under_two_names_are_refused(tmp_path: Path) -> None:
+    # GIVEN one rank's file saved a second time under another rank's name
+    text = trace_json([kernel("k", 1, 2)], trace_id="3A55")
+    for name in ("rank0.json", "rank1.json"):
+        (tmp_path / name).write_bytes(text)
+    # THEN it is not counted twice
+    with pytest.raises(DuplicateRankError, match="copies of one trace"):
+        open_trace(tmp_path)
