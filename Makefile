@@ -39,9 +39,9 @@ demo: build ## set up, capture two arms of a tiny model with the real vLLM on th
 demo-samples: build ## set up, then compare two sample arms and report on one
 	@$(BIN)/python -m scripts.demo --samples
 
-test: setup lint type rust build $(STAMPS)/stub ## set up, then run every check and test
+test: setup lint type rust build $(STAMPS)/stub ## set up, then run every check and test (but slow and live ones: make live)
 	@echo 'pytest    all tests and the examples in docstrings, README and docs'
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -m 'not slow'
 
 # Exit code 3 is lack of network or disk, which a CI machine may have; whatever else is wrong fails.
 live: build ## capture with the real vLLM on the CPU, check every count, kill its processes

@@ -18,7 +18,7 @@ def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) ->
     asked: list[object] = []
     trace = Trace("a trace", {})
 
-    def open_trace(path: object, *, recover: bool) -> Trace:
+    def open_trace(path: object, *, recover: bool, store: object = None) -> Trace:
         asked.append((path, recover))
         return trace
 

@@ -254,12 +254,19 @@ def _merge_steps(found: pl.DataFrame) -> pl.DataFrame:
     return steps.filter(~inside.fill_null(value=False))
 
 
+def _operator_tracks(rank: RankTrace) -> pl.Series:
+    operators = pl.col("category").cast(pl.String).is_in(["cpu_op", "Operator"])
+    return rank.events.filter(operators)["track"]
+
+
 def _one_thread(found: pl.DataFrame, rank: RankTrace) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
-    """Keep the thread with the most markers (of two, the one that starts first) and count what the others hold."""
+    """Keep one thread and count what the others hold: one that launches, with the most markers, that starts first."""
+    works = rank.launches["track"] if not rank.launches.is_empty() else _operator_tracks(rank)
     threads = (
         found.group_by("track")
         .agg(pl.len(), pl.col("start_ns").min())
-        .sort("len", "start_ns", "track", descending=[True, False, False])
+        .with_columns(pl.col("track").is_in(works.unique().to_list()).alias("works"))
+        .sort("works", "len", "start_ns", "track", descending=[True, True, False, False])
     )
     kept = found.filter(pl.col("track") == threads["track"][0]).sort("start_ns")
     others = int(threads["len"].sum()) - len(kept)
@@ -267,7 +274,7 @@ def _one_thread(found: pl.DataFrame, rank: RankTrace) -> tuple[pl.DataFrame, tup
         return kept, ()
     message = (
         f"{others} markers on {len(threads) - 1} other threads were left out: "
-        f"iterations are those of the thread with the most markers ({len(kept)})"
+        f"iterations are those of the launching thread with the most markers ({len(kept)})"
     )
     finding = Finding("markers-on-other-threads", "warning", message, rank.key, {"left_out": others, "used": len(kept)})
     return kept, (finding,)

@@ -6,6 +6,8 @@ import polars as pl
 
 from moeprof.analyzers.tables import CLASS
 
+_LAYER_ENDS = ("attention", "moe_combine", "moe_fused", "all_gather", "reduce_scatter")
+
 
 def refine(launches: pl.DataFrame) -> pl.DataFrame:
     """Apply the ``only`` refinements of the rules (see docs/rules.md) to a rank's launches, sorted by start.
@@ -48,7 +50,10 @@ def _in_moe_block(launches: pl.DataFrame) -> pl.DataFrame:
 
 def _between_gemms(launches: pl.DataFrame) -> pl.DataFrame:
     """Keep the class of one launch per GEMM pair: the last candidate that starts between its two GEMMs."""
-    groups = ["iteration", "phase"]
+    # A pair never reaches over what ends a layer, so that one lost GEMM does not shift the pairs after it.
+    ends = pl.col("class").cast(pl.String).is_in(_LAYER_ENDS).cast(pl.Int32).cum_sum().over("iteration", "phase")
+    launches = launches.with_columns(ends.alias("layer"))
+    groups = ["iteration", "phase", "layer"]
     gemm = (pl.col("class") == "moe_gemm") & (pl.col("gemms") == 1)
     candidate = (pl.col("only") == "between-gemms").fill_null(value=False)
     marked = launches.with_columns(
@@ -61,5 +66,5 @@ def _between_gemms(launches: pl.DataFrame) -> pl.DataFrame:
     last = pl.col("position").filter(pl.col("candidate")).max().over([*groups, "nth_gemm"])
     kept = open_pair & (pl.col("position") == last)
     return _reject(marked, pl.col("candidate") & ~kept.fill_null(value=False)).drop(
-        "nth_gemm", "gemm_total", "position", "candidate"
+        "nth_gemm", "gemm_total", "position", "candidate", "layer"
     )

@@ -36,6 +36,10 @@ class Linked:
     findings: tuple[Finding, ...]
 
 
+_LONGEST_NS = 2**53  # 104 days: sums of such rows stay far below what int64 holds
+_FARTHEST_NS = 2**62  # and ends do not wrap
+
+
 def activities(categories: list[str]) -> pl.DataFrame:
     """Return ``category`` and ``activity`` of the categories that hold GPU rows, and whether they are ``foreign``."""
     frame = pl.DataFrame({"category": categories}, schema={"category": pl.String})
@@ -159,6 +163,8 @@ def _reasons(rows: pl.DataFrame, launches: pl.DataFrame) -> pl.Series:
             .then(pl.lit("negative-duration"))
             .when(zero)
             .then(pl.lit("zero-time"))
+            .when((pl.col("duration_ns") > _LONGEST_NS) | (pl.col("start_ns").abs() > _FARTHEST_NS))
+            .then(pl.lit("impossible-time"))
             .otherwise(None)
             .alias("reason")
         )

@@ -11,11 +11,16 @@ from moeprof.traces.trace import TraceMetadata
 _VERSION = re.compile(r"_version$|^schemaVersion$")
 
 
+_LATEST_NS = 2**62
+
+
 def metadata(raw: Mapping[str, JsonValue]) -> TraceMetadata:
     """Return the typed metadata; what is absent or of an unexpected type is None."""
     distributed = raw.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
     base = _integer(raw.get("baseTimeNanoseconds"))
+    if base is not None and not 0 <= base < _LATEST_NS:  # no time of this world, and sums with it would wrap
+        base = None
     backend, name = distributed.get("backend"), raw.get("traceName")
     return TraceMetadata(
         base_time_ns=0 if base is None else base,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -209,6 +210,9 @@ def _ranks_unknown(traces: list[RankTrace]) -> list[Finding]:
     ]
 
 
+_MISSING_NAMED = 16
+
+
 def _ranks_missing(traces: list[RankTrace]) -> list[Finding]:
     """Compare the ranks found with the world size, where the files agree on one and tell distinct ranks."""
     sizes = {trace.metadata.world_size for trace in traces}
@@ -218,12 +222,18 @@ def _ranks_missing(traces: list[RankTrace]) -> list[Finding]:
     found = {trace.metadata.distributed_rank for trace in traces}
     if size is None or len(traces) >= size or len(found) != len(traces) or None in found:
         return []
-    missing = [rank for rank in range(size) if rank not in found]
+    absent = (rank for rank in range(size) if rank not in found)
+    missing = list(islice(absent, _MISSING_NAMED))
     return [
         Finding(
             "ranks-missing",
             "warning",
-            f"{len(traces)} of {size} ranks found; missing: {listed(missing)}",
-            evidence={"found": len(traces), "world_size": size, "missing": list(missing)},
+            f"{len(traces)} of {size} ranks found; not here: rank {listed(missing)}{' and more' if size - len(found) > len(missing) else ''}",
+            evidence={
+                "found": len(traces),
+                "world_size": size,
+                "missing": size - len(found),
+                "first_missing": list(missing),
+            },
         )
     ]

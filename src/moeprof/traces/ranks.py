@@ -45,7 +45,7 @@ def key_of_process(process: str) -> str | None:
     found = _MERGED.match(process)
     if not found:
         return None
-    return "_".join(f"{part.lower()}{int(number)}" for part, number in re.findall(r"([A-Z]+)(\d+)", found[1]))
+    return "_".join(f"{part.lower()}{int(number)}" for part, number in re.findall(r"([A-Z]+)(\d{1,9})", found[1]))
 
 
 def natural(key: str | None) -> tuple[tuple[int, int, str], ...]:

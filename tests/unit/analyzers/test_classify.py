@@ -140,3 +140,10 @@ def test_batched_gemms_are_expert_gemms_only_where_tokens_are_routed() -> None:
     bmm = "bmm_Bfloat16_Bfloat16Bfloat16_Fp32_t128x8x128"
     assert _classes(bmm, bmm) == ["dense_gemm", "dense_gemm"]
     assert _classes("moe::dev::routing::routingIndices", bmm, bmm) == ["moe_route", "moe_gemm", "moe_gemm"]
+
+
+def test_a_lost_gemm_does_not_shift_the_activations_of_later_layers() -> None:
+    layer = [ALIGN, HUMMING, ACT, HUMMING, SUM]
+    cut = [ALIGN, ACT, HUMMING, SUM]
+    classes = _classes(*cut, *layer, *layer)
+    assert [i for i, class_ in enumerate(classes) if class_ == "moe_act"] == [6, 11]

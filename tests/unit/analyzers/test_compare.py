@@ -472,3 +472,29 @@ def test_what_paths_do_not_carry_is_empty() -> None:
     # THEN the parts without data are empty lists, and the schema is named
     assert [result[key] for key in ("layers", "serving", "accuracy", "environment", "claims")] == [[]] * 5
     assert result["schema"] == "moeprof.diff/1"
+
+
+def test_a_minority_of_iterations_on_another_path_is_a_change() -> None:
+    # GIVEN an arm of which some iterations still take the old path: the commonest values are equal
+    base = base_arm()
+    candidate = replace(
+        base,
+        ranks=tuple(
+            replace(
+                rank,
+                counts=tuple(
+                    replace(row, constant=False, distinct=(0, *row.distinct)) if row.class_ == "moe_gemm" else row
+                    for row in rank.counts
+                ),
+            )
+            for rank in base.ranks
+        ),
+        subject=replace(base.subject, source="other"),
+    )
+    # WHEN
+    result = compare(base, candidate)
+    # THEN it does not pass as unchanged, and says so
+    assert result.verdict == "changed"
+    assert "minority-differs" in {finding.slug for finding in result.findings}
+    assert any(" or " in text for text in result.summary)
+    assert not any(text.startswith("nothing changed") for text in result.summary)

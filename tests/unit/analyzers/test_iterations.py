@@ -390,3 +390,11 @@ def test_small_operators_of_the_last_step_tell_nothing_of_a_cut_on_a_cpu() -> No
     events += [cpu_op("_C::cpu_fused_moe", 1, 2), cpu_op("aten::add", 5, 1), cpu_op("_C::cpu_fused_moe", 51, 2)]
     assert attributed(events).iterations["partial"].to_list() == [False, False]
     assert attributed(events[:-1]).iterations["partial"].to_list() == [False, True]
+
+
+def test_markers_of_a_thread_that_launches_nothing_are_not_used() -> None:
+    # GIVEN a thread that mirrors the worker's markers a little earlier, and more of them
+    events = [marker(DECODE, 20 * i + 5, 10) for i in range(2)] + [marker(DECODE, 20 * i, 10, tid=99) for i in range(3)]
+    found = attributed([*events, *launched(8, NORM, correlation=1)])
+    assert found.iterations.height == 2
+    assert placed(found) == [(NORM, 0, "target")]

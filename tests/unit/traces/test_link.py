@@ -84,6 +84,7 @@ def test_shared_ids_without_gpu_work_are_no_finding() -> None:
     ("row", "reason"),
     [
         (kernel("k", 10, -3), "negative-duration"),
+        (kernel("k", 10, "9000000000000000"), "impossible-time"),
         (kernel("k", None, 3), "no-time"),
         (kernel("k", 10, None), "no-time"),
         (kernel("k", 0, 0), "zero-time"),

@@ -273,7 +273,7 @@ def test_missing_ranks_are_told_where_files_agree_on_the_world(tmp_path: Path) -
         write(tmp_path / f"rank{rank}.json", **info(rank, 4))
     (finding,) = open_trace(tmp_path).findings
     assert (finding.slug, finding.severity) == ("ranks-missing", "warning")
-    assert finding.evidence == {"found": 2, "world_size": 4, "missing": [1, 3]}
+    assert finding.evidence == {"found": 2, "world_size": 4, "missing": [1, 3], "missing_count": 2}
 
 
 @pytest.mark.parametrize("worlds", [(1, 1), (2, 4), (None, None)])

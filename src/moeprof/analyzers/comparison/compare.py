@@ -17,6 +17,7 @@ from moeprof.analyzers.comparison.differences import (
 from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
 from moeprof.analyzers.comparison.sentences import Material, summarise
 from moeprof.analyzers.comparison.sides import Side, view
+from moeprof.analyzers.comparison.steadiness import Unsteady, unsteady
 from moeprof.analyzers.results import (
     Diff,
     DiffSubject,
@@ -42,15 +43,19 @@ def compare(base: Report, candidate: Report) -> Diff:
     verdict, why = _verdict(before, after, structure, kernels, pairs.values())
     if _contents(before) == _contents(after):  # also where both hold nothing: a copy has not changed
         verdict, why = "unchanged", None
+    minorities = unsteady(before, after) if why is None and before.ranks else ()
+    if minorities and verdict == "unchanged":
+        verdict = "changed"
     times = time_rows(before, after, comparable=why is None)
     findings = [*disagreements(before, after, why), *backend_findings(backends)]
-    if why is None and _equal_kernels(kernels, before) and base.subject != candidate.subject:
+    findings += [found.finding() for found in minorities if _hidden(found, structure)]
+    if why is None and not minorities and _equal_kernels(kernels, before) and base.subject != candidate.subject:
         findings.append(arms_equal(before, after, len(kernels)))
     material = Material(before, after, structure, kernels, pairs, backends, times, verdict, why)
     return Diff(
         base=_subject(base),
         candidate=_subject(candidate),
-        summary=summarise(material),
+        summary=_with_minorities(summarise(material), minorities, structure),
         structure=structure,
         kernels=kernels,
         pairs=pair_changes(pairs),
@@ -63,6 +68,18 @@ def compare(base: Report, candidate: Report) -> Diff:
         verdict=verdict,
         findings=in_order(findings),
     )
+
+
+def _hidden(found: Unsteady, structure: tuple[StructureRow, ...]) -> bool:
+    """Tell whether the commonest values of both sides are equal, so that the table shows nothing of it."""
+    return all(row.base == row.candidate for row in structure if (row.class_, row.phase) == (found.class_, found.phase))
+
+
+def _with_minorities(
+    summary: tuple[str, ...], minorities: tuple[Unsteady, ...], structure: tuple[StructureRow, ...]
+) -> tuple[str, ...]:
+    hidden = tuple(found.sentence for found in minorities if _hidden(found, structure))
+    return (*hidden, *(text for text in summary if not (hidden and text.startswith("nothing changed"))))
 
 
 def _contents(side: Side) -> tuple[str | None, tuple[RankReport, ...]]:
