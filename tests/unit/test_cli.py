@@ -474,3 +474,17 @@ def test_completion_knows_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = io.BytesIO()
     assert main([""], io.TextIOWrapper(buffer, encoding="utf-8"), io.StringIO()) == 0
     assert buffer.getvalue() == b"plain,report\n"
+
+
+def test_an_output_never_replaces_an_input(tmp_path: Path) -> None:
+    # GIVEN a trace
+    trace = tmp_path / "a.json"
+    text = b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0}]}'
+    trace.write_bytes(text)
+    # WHEN the result is to be written over it, under another spelling of its path
+    out, err = io.StringIO(), io.StringIO()
+    code = main(["report", str(trace), "--output", f"json={tmp_path}/./a.json"], out, err)
+    # THEN it is refused, and the trace is as it was
+    assert (code, out.getvalue()) == (2, "")
+    assert "would replace an input" in err.getvalue()
+    assert trace.read_bytes() == text

@@ -10,7 +10,7 @@ from moeprof.analyzers.results import Diff
 from moeprof.commands import analysis, fail_on
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import SharedValues, shared, shared_params
-from moeprof.commands.output import emit
+from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
 from moeprof.errors import NothingToCompareError
 
@@ -25,6 +25,7 @@ def _run(base: str, candidate: str, fail_on_: str, **values: Unpack[SharedValues
     options = shared(**values)
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
+    protect(options, (base, candidate))
     sides = [analysis.report_of(path, options.reading) for path in (base, candidate)]
     result = analysis.diff_of(*sides)
     outcome = fail_on.outcome(result, words)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from moeprof.commands.options import Shared
 from moeprof.commands.streams import Streams, fitted, look_of, write
+from moeprof.errors import UsageError
 from moeprof.reports.look import Look
 
 
@@ -28,6 +29,22 @@ def emit(shared: Shared, streams: Streams, render: Callable[[str, Look], str]) -
         else:
             text = render(target.format, Look(wide=shared.wide))
             write_file(Path(target.path), fitted(text, "utf-8", as_json=as_json))
+
+
+def protect(shared: Shared, inputs: Iterable[str]) -> None:
+    """Refuse an output that would replace an input: a trace is not made twice.
+
+    Raises:
+        UsageError: An output is an input file, or a trace in an input folder.
+    """
+    read = {Path(os.path.realpath(part)) for given in inputs for part in given.split(",")}
+    for target in shared.targets:
+        if target.path is None:
+            continue
+        final = Path(os.path.realpath(target.path))
+        inside = final.parent in read and final.exists() and ".trace.json" in final.name
+        if final in read or inside:
+            raise UsageError(f"the output {target.path} would replace an input", hint="write to another file")
 
 
 def write_file(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from moeprof.commands import analysis
 from moeprof.commands.explain import explain
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import SharedValues, shared, shared_params
-from moeprof.commands.output import emit
+from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams
 from moeprof.errors import UsageError
 
@@ -29,6 +29,7 @@ def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[Shar
         return explain(explain_class, options, streams)
     if not path:
         raise UsageError("no trace was named", hint="moeprof report PATH")
+    protect(options, path)
     reports = [analysis.report_of(item, options.reading) for item in path]
     from moeprof.reports.render import render_reports
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ def find(path: str) -> Found:
         else:
             raise InputNotFoundError("no such file or folder", path=part, hint=_HINT)
         for file in found:
-            files.setdefault(file.path.resolve(), file)
+            files.setdefault(Path(os.path.realpath(file.path)), file)
     return Found(tuple(files.values()), tuple(left_out), frozenset(named))
 
 

@@ -304,3 +304,9 @@ def test_copies_of_one_trace_under_two_names_are_refused(tmp_path: Path) -> None
     # THEN it is not counted twice
     with pytest.raises(DuplicateRankError, match="copies of one trace"):
         open_trace(tmp_path)
+
+
+def test_a_loop_of_links_is_an_input_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").symlink_to(tmp_path / "rank0.json")
+    with pytest.raises(InputNotFoundError):
+        open_trace(tmp_path)
