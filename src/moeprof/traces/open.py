@@ -232,8 +232,8 @@ def _ranks_missing(traces: list[RankTrace]) -> list[Finding]:
             evidence={
                 "found": len(traces),
                 "world_size": size,
-                "missing": size - len(found),
-                "first_missing": list(missing),
+                "missing": list(missing),
+                "missing_count": size - len(found),
             },
         )
     ]
