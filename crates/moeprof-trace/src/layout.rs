@@ -5,9 +5,10 @@
 //! remembered gap matches, one comparison stands for reading its tokens. The tokens of a gap alone decide what it
 //! means, so a match is as good as reading it. Gaps that need a notice are not remembered.
 
-use crate::fields::Field;
+use crate::fields::{Field, Within};
 use crate::intern::Interner;
-use crate::json::{Cursor, Kind, List, Scalar, Stop, decode};
+use crate::json::{Cursor, Kind, List, Scalar, Stop};
+use crate::text::decode;
 
 /// Where in an event a gap begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,18 +58,19 @@ pub(crate) struct Layout {
 /// Irregular files have any number of gaps; beyond this many they are read token by token.
 const MOST_STEPS: usize = 1024;
 const LONGEST_GAP: usize = 256;
+/// The steps that stand for "nothing is known about the gap before"; those of known gaps follow, by code.
+const LEVELS: [Level; 3] = [Level::Start, Level::Event, Level::Args];
 /// No gap has this number.
 const NONE: usize = usize::MAX;
 
 impl Layout {
     pub(crate) fn new() -> Self {
-        // The first three stand for "nothing is known about the gap before", at each level.
         let nothing = |level| Step {
             gap: Box::default(),
             turn: Turn { field: Field::Ignored, level, args: false, key: false, by_value: false },
             next: [NONE; 2],
         };
-        let steps = [Level::Start, Level::Event, Level::Args].map(nothing).into_iter().collect();
+        let steps = LEVELS.map(nothing).into_iter().collect();
         Self { steps, known: Interner::default(), scratch: Vec::new() }
     }
 
@@ -103,11 +105,11 @@ impl Layout {
         self.scratch.push(level as u8);
         self.scratch.extend_from_slice(gap);
         let number = match self.known.get(&self.scratch) {
-            Some(number) => number as usize,
+            Some(code) => LEVELS.len() + code as usize,
             None if self.steps.len() >= MOST_STEPS => return unknown,
             None => {
                 let number = self.steps.len();
-                self.known.insert(&self.scratch, u32::try_from(number).unwrap_or_default());
+                self.known.insert(&self.scratch);
                 self.steps.push(Step { gap: gap.into(), turn, next: [NONE; 2] });
                 number
             }
@@ -143,54 +145,61 @@ fn begins_with(text: &[u8], gap: &[u8]) -> bool {
 /// Reads the gap at the cursor token by token; `value` is what stands before it.
 pub(crate) fn gap(cursor: &mut Cursor<'_, '_>, level: Level, value: Scalar) -> Result<Turn, Stop> {
     let mut turn = Turn { field: Field::Ignored, level, args: false, key: false, by_value: false };
-    let mut value = value;
-    let mut fresh = level == Level::Start;
-    if fresh {
+    let mut value = Some(value);
+    if level == Level::Start {
         turn.level = Level::Event;
+        value = None;
     }
     loop {
-        if !fresh {
+        if let Some(value) = value {
             List::OBJECT.after(cursor, value)?;
         }
-        if !List::OBJECT.next(cursor)? {
-            if turn.level == Level::Event {
-                turn.level = Level::End;
+        if List::OBJECT.next(cursor)? {
+            if member(cursor, &mut turn)? {
                 return Ok(turn);
             }
+            // Args were opened, and what follows their brace is read in the same way.
+            value = None;
+        } else if turn.level == Level::Event {
+            turn.level = Level::End;
+            return Ok(turn);
+        } else {
             turn.level = Level::Event;
-            value = Scalar::NONE;
-            fresh = false;
-            continue;
+            value = Some(Scalar::NONE);
         }
-        turn.key = true;
-        let key = cursor.key()?;
-        if turn.level == Level::Args {
-            turn.field = look_up(cursor, key, Field::of_args);
-            return Ok(turn);
-        }
-        turn.field = look_up(cursor, key, Field::of_event);
-        if turn.field != Field::Args {
-            return Ok(turn);
-        }
-        turn.args = true;
-        turn.field = Field::Ignored;
-        if cursor.bytes.get(cursor.at) != Some(&b'{') {
-            turn.by_value = true;
-            return Ok(turn);
-        }
-        cursor.at += 1;
-        turn.level = Level::Args;
-        fresh = true;
     }
 }
 
+/// Reads a key. False where it is that of args, whose brace was passed: there is no value to read yet.
+fn member(cursor: &mut Cursor<'_, '_>, turn: &mut Turn) -> Result<bool, Stop> {
+    turn.key = true;
+    let key = cursor.key()?;
+    if turn.level == Level::Args {
+        turn.field = look_up(cursor, key, Within::Args);
+        return Ok(true);
+    }
+    turn.field = look_up(cursor, key, Within::Event);
+    if turn.field != Field::Args {
+        return Ok(true);
+    }
+    turn.args = true;
+    turn.field = Field::Ignored;
+    if cursor.bytes.get(cursor.at) != Some(&b'{') {
+        turn.by_value = true;
+        return Ok(true);
+    }
+    cursor.at += 1;
+    turn.level = Level::Args;
+    Ok(false)
+}
+
 /// Finds what a key stands for; a key with escapes is decoded first.
-fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, of: impl Fn(&[u8]) -> Field) -> Field {
+fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, within: Within) -> Field {
     let raw = cursor.slice(key);
     if key.kind == Kind::Plain {
-        return of(raw);
+        return Field::of(within, raw);
     }
     let mut text = String::new();
     decode(raw, &mut text);
-    of(text.as_bytes())
+    Field::of(within, text.as_bytes())
 }

@@ -4,7 +4,9 @@
 mod errors;
 mod gzip;
 mod layouts;
+mod limits;
 mod notices;
+mod parts;
 mod properties;
 mod recovery;
 mod tables;

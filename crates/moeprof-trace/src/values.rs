@@ -1,0 +1,142 @@
+//! Values of an event as numbers: times, ids, integers; strings that hold a number count as one.
+
+use crate::event::Event;
+use crate::fields::Field;
+use crate::json::{Cause, Cursor, Kind, Quirk, Scalar, is_not_finite};
+use crate::notices::Slug;
+use crate::spellings::Context;
+use crate::time::{OutOfRange, nanoseconds};
+
+/// A time, and what is to be noted about it once its event is known to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    Absent,
+    NotFinite,
+    Exact(i64),
+    Rounded(i64),
+}
+
+impl Time {
+    #[inline]
+    pub(crate) fn value(self) -> Option<i64> {
+        match self {
+            Self::Exact(value) | Self::Rounded(value) => Some(value),
+            Self::Absent | Self::NotFinite => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slug(self) -> Option<Slug> {
+        match self {
+            Self::NotFinite => Some(Slug::NonFiniteNumber),
+            Self::Rounded(_) => Some(Slug::SubNanosecond),
+            Self::Absent | Self::Exact(_) => None,
+        }
+    }
+}
+
+/// What a string stands for where a number is asked for.
+enum Text {
+    Number(Scalar, Vec<u8>),
+    NotFinite,
+    Other,
+}
+
+#[cold]
+fn text_as_number(value: &Scalar, context: &Context<'_>) -> Text {
+    let mut text = context.bytes(value).into_owned();
+    if is_not_finite(&text) {
+        return Text::NotFinite;
+    }
+    let length = text.len();
+    // A number ends at a delimiter; the closing quote is none.
+    text.push(b',');
+    let mut quirks = Vec::new();
+    let mut cursor = Cursor { bytes: &text, at: 0, valid: text.len(), quirks: &mut quirks };
+    match cursor.number() {
+        Ok(number) if cursor.at == length && length > 0 => {
+            text.truncate(length);
+            Text::Number(number, text)
+        }
+        _ => Text::Other,
+    }
+}
+
+#[inline]
+pub(crate) fn time(event: &Event, field: Field, context: &Context<'_>) -> Result<Time, Cause> {
+    let Some(value) = event.get(field) else { return Ok(Time::Absent) };
+    let read = if matches!(value.kind, Kind::Number | Kind::Long) {
+        nanoseconds(value, context.raw(value))
+    } else {
+        match text_as_number(value, context) {
+            Text::Number(number, text) => nanoseconds(&number, &text),
+            Text::NotFinite => return Ok(Time::NotFinite),
+            Text::Other => return Ok(Time::Absent),
+        }
+    };
+    match read {
+        Ok(time) if time.rounded => Ok(Time::Rounded(time.value)),
+        Ok(time) => Ok(Time::Exact(time.value)),
+        Err(OutOfRange) => Err(Cause::TimeRange),
+    }
+}
+
+/// An integer as sign and size.
+type Whole = (bool, u64);
+
+/// Returns an integer; None for fractions, exponents and what 64 bits cannot hold.
+#[inline]
+fn whole(value: &Scalar, text: &[u8]) -> Option<Whole> {
+    if value.kind == Kind::Number {
+        return (value.places == 0).then_some((value.negative, value.mantissa));
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    text.trim_start_matches('-').parse().ok().map(|size| (value.negative, size))
+}
+
+/// Reads a value as a number: None where it is none, `Some(None)` where it is no integer.
+#[inline]
+fn number(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<Option<Whole>> {
+    let value = event.get(field)?;
+    match value.kind {
+        Kind::Number | Kind::Long => Some(whole(value, context.raw(value))),
+        Kind::Plain | Kind::Coded if field.is_numeric() => match text_as_number(value, context) {
+            Text::Number(number, text) => Some(whole(&number, &text)),
+            Text::NotFinite => {
+                quirks.push(Quirk::of(Slug::NonFiniteNumber, value));
+                None
+            }
+            Text::Other => None,
+        },
+        _ => None,
+    }
+}
+
+#[inline]
+pub(crate) fn integer(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<i64> {
+    match number(event, field, context, quirks)?? {
+        (true, size) => 0i64.checked_sub_unsigned(size),
+        (false, size) => i64::try_from(size).ok(),
+    }
+}
+
+#[inline]
+fn natural(whole: Whole) -> Option<u64> {
+    let (negative, size) = whole;
+    (!negative || size == 0).then_some(size)
+}
+
+#[inline]
+pub(crate) fn unsigned(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<u64> {
+    natural(number(event, field, context, quirks)??)
+}
+
+/// Reads an id. A number that cannot be one is noted.
+#[inline]
+pub(crate) fn id(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<u64> {
+    let id = number(event, field, context, quirks)?.and_then(natural);
+    if let (None, Some(value)) = (id, event.get(field)) {
+        quirks.push(Quirk::of(Slug::BadId, value));
+    }
+    id
+}
