@@ -3,7 +3,7 @@
 //! `cargo run --release -p moeprof-trace --example throughput -- [--runs N] [--threads N] [--skip CATEGORY] FILE...`
 //!
 //! GB are of uncompressed text. CPU time is the process's, of all threads, so it hardly moves when other work shares the
-//! machine; wall time is the best of the runs. Newlines are counted with `memchr` twice: in bytes that are in memory, and
+//! machine (give it ten runs: it has steps of 10 ms); wall time is the best of the runs. Newlines are counted with `memchr` twice: in bytes that are in memory, and
 //! in chunks of 1 MiB as they are read from the file.
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a program for a person")]
 
@@ -21,16 +21,12 @@ struct Cost {
     wall: f64,
 }
 
-/// CPU seconds of this process: user and system, from the kernel's account in ticks of 10 ns or finer.
+/// CPU seconds of this process: those of the thread that runs and the kernel's account of all, which has steps of 10 ms.
 fn cpu_seconds() -> io::Result<f64> {
-    let text = std::fs::read_to_string("/proc/self/schedstat")?;
-    let mut total: f64 = text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0.0);
-    // The file above is the main thread's; the others are added while they live or after they were joined.
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    total = total.max((ticks(11) + ticks(12)) * 1e7);
-    Ok(total / 1e9)
+    Ok((ticks(11) + ticks(12)) / 100.0)
 }
 
 fn timed<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<(T, Cost)> {
@@ -39,10 +35,9 @@ fn timed<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<(T, Cost)> {
     Ok((value, Cost { cpu: cpu_seconds()? - cpu, wall: wall.elapsed().as_secs_f64() }))
 }
 
-/// The median of the CPU seconds, and the best wall.
-fn sum_up(mut costs: Vec<Cost>) -> Cost {
-    costs.sort_by(|left, right| left.cpu.total_cmp(&right.cpu));
-    let cpu = costs.get(costs.len() / 2).map_or(0.0, |cost| cost.cpu);
+/// The mean of the CPU seconds, since they come in coarse steps, and the best wall.
+fn sum_up(costs: &[Cost]) -> Cost {
+    let cpu = costs.iter().map(|cost| cost.cpu).sum::<f64>() / costs.len() as f64;
     Cost { cpu, wall: costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) }
 }
 
@@ -73,12 +68,12 @@ fn measure(path: &Path, runs: usize, options: &ReadOptions) -> io::Result<()> {
         }
     }
     let speed = |seconds: f64| size as f64 / seconds / 1e9;
-    let read = sum_up(read);
+    let read = sum_up(&read);
     println!("{}: {:.1} MB, {events} events", path.display(), size as f64 / 1e6);
     println!("  reader          {:5.2} GB/s by CPU, {:5.2} by wall", speed(read.cpu), speed(read.wall));
     for (name, costs) in [("in memory", memory), ("from the file", file)] {
         if !costs.is_empty() {
-            let newlines = sum_up(costs);
+            let newlines = sum_up(&costs);
             let (cpu, wall) = (newlines.cpu / read.cpu, newlines.wall / read.wall);
             println!(
                 "  newlines {name:<13} {:5.2} GB/s by CPU; the reader is {cpu:.2} x that by CPU, {wall:.2} x by wall",
@@ -90,15 +85,17 @@ fn measure(path: &Path, runs: usize, options: &ReadOptions) -> io::Result<()> {
 }
 
 fn main() -> io::Result<()> {
-    let (mut runs, mut skip, mut files) = (5, Vec::new(), Vec::new());
+    let (mut runs, mut threads, mut skip, mut files) = (5, None, Vec::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--runs" => runs = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(runs),
+            "--threads" => threads = arguments.next().and_then(|text| text.parse().ok()),
             "--skip" => skip.extend(arguments.next()),
             _ => files.push(argument),
         }
     }
     let options = ReadOptions::new().skip_categories(skip);
+    let options = threads.map_or(options.clone(), |threads| options.threads(threads));
     files.iter().try_for_each(|file| measure(Path::new(file), runs, &options))
 }

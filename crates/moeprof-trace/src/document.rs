@@ -311,14 +311,12 @@ impl<'a> Reader<'a> {
                     let cause = if byte == b'{' { Cause::MissingComma } else { Cause::ExpectedCommaOrEnd };
                     return Pause::Bad(Fault { event: at, at, cause });
                 }
-                _ => {
-                    match element(walk, &mut cursor, &context, most, &mut self.tables) {
-                        Ok(()) if cursor.quirks.is_empty() => {}
-                        Ok(()) => record(cursor.quirks, &context, &mut self.notices),
-                        Err(Stop::More) => return Pause::More(at),
-                        Err(Stop::Bad(place, cause)) => return Pause::Bad(Fault { event: at, at: place, cause }),
-                    }
-                }
+                _ => match element(walk, &mut cursor, &context, most, &mut self.tables) {
+                    Ok(()) if cursor.quirks.is_empty() => {}
+                    Ok(()) => record(cursor.quirks, &context, &mut self.notices),
+                    Err(Stop::More) => return Pause::More(at),
+                    Err(Stop::Bad(place, cause)) => return Pause::Bad(Fault { event: at, at: place, cause }),
+                },
             }
             done = cursor.at;
         }

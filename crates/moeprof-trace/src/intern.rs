@@ -137,6 +137,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "these are tests")]
 mod tests {
     use super::*;
 

@@ -30,7 +30,6 @@ pub(crate) enum Cause {
     BadWord,
     MissingComma,
     ExpectedKey,
-    ExpectedColon,
     ExpectedValue,
     ExpectedCommaOrEnd,
     TooDeep,
@@ -51,7 +50,6 @@ impl std::fmt::Display for Cause {
             Self::BadWord => out.write_str("a bare word that is not true, false, null or a number"),
             Self::MissingComma => out.write_str("a comma is missing between two values"),
             Self::ExpectedKey => out.write_str("a key in quotes was expected"),
-            Self::ExpectedColon => out.write_str("a colon was expected after a key"),
             Self::ExpectedValue => out.write_str("a value was expected"),
             Self::ExpectedCommaOrEnd => out.write_str("a comma or a closing bracket was expected"),
             Self::TooDeep => write!(out, "more than {MAX_DEPTH} brackets are open"),
@@ -356,7 +354,7 @@ impl<'w> Cursor<'w, '_> {
     pub(crate) fn key(&mut self) -> Result<Scalar, Stop> {
         let key = self.string()?;
         if self.token()? != b':' {
-            return Err(self.after_text(key, Cause::ExpectedColon));
+            return Err(Self::after_text(key));
         }
         self.at += 1;
         self.token()?;
@@ -380,15 +378,10 @@ impl<'w> Cursor<'w, '_> {
         Ok(())
     }
 
-    /// Says what is wrong where a text is followed by something that does not belong there.
+    /// What is wrong where a text is followed by something that does not belong there: a quote in it ended it.
     #[cold]
-    pub(crate) fn after_text(&self, text: Scalar, otherwise: Cause) -> Stop {
-        let adjacent = text.end + 1 == self.at;
-        match self.bytes.get(self.at) {
-            Some(b'"') if !adjacent && otherwise != Cause::ExpectedColon => Stop::Bad(self.at, Cause::MissingComma),
-            Some(b'{' | b'[') if !adjacent => Stop::Bad(self.at, otherwise),
-            _ => Stop::Bad(text.start - 1, Cause::UnescapedQuote),
-        }
+    pub(crate) fn after_text(text: Scalar) -> Stop {
+        Stop::Bad(text.start - 1, Cause::UnescapedQuote)
     }
 }
 
@@ -430,7 +423,7 @@ impl List {
             return Ok(());
         }
         Err(if value.is_text() {
-            cursor.after_text(value, Cause::ExpectedCommaOrEnd)
+            Cursor::after_text(value)
         } else if byte == b'"' {
             Stop::Bad(cursor.at, Cause::MissingComma)
         } else {
@@ -531,7 +524,9 @@ mod tests {
     fn digits_are_read_whatever_their_number_and_what_follows() {
         for length in 0..=19 {
             let number: String = "1234567890987654321".chars().take(length).collect();
-            for follower in ["", ",", "x", ":", "/", "\u{ff}", " 12345678", "\u{ba}\u{ba}\u{ba}\u{ba}", "..........", "AAAAAAAAAA"] {
+            for follower in
+                ["", ",", "x", ":", "/", "\u{ff}", " 12345678", "\u{ba}\u{ba}\u{ba}\u{ba}", "..........", "AAAAAAAAAA"]
+            {
                 let text = format!("{number}{follower}");
                 let mut mantissa = 0;
                 assert_eq!(digits(text.as_bytes(), 0, &mut mantissa), length, "{text}");

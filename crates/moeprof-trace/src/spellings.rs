@@ -41,8 +41,9 @@ pub(crate) struct Spellings {
     /// The plain string before this one; categories and phases come in runs.
     last: (Vec<u8>, Option<u32>),
     pub(crate) texts: Interner,
-    coded: Vec<u32>,
-    coded_spellings: Interner,
+    /// Codes of the spellings that are to be decoded.
+    escaped_codes: Vec<u32>,
+    escaped: Interner,
 }
 
 impl Spellings {
@@ -66,12 +67,12 @@ impl Spellings {
     #[cold]
     fn get_coded(&mut self, context: &Context<'_>, value: &Scalar) -> Option<u32> {
         let raw = context.raw(value);
-        if let Some(spelling) = self.coded_spellings.get(raw) {
-            return self.coded.get(spelling as usize).copied();
+        if let Some(spelling) = self.escaped.get(raw) {
+            return self.escaped_codes.get(spelling as usize).copied();
         }
         let code = self.texts.get(&context.bytes(value))?;
-        self.coded_spellings.insert(raw)?;
-        self.coded.push(code);
+        self.escaped.insert(raw)?;
+        self.escaped_codes.push(code);
         Some(code)
     }
 

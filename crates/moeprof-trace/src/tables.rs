@@ -49,7 +49,7 @@ pub(crate) struct Tables {
     /// Process and thread, the length of the former before it.
     tracks: Interner,
     track_key: Vec<u8>,
-    last_track: (Vec<u8>, u32),
+    recent_tracks: [Option<RecentTrack>; RECENT_TRACKS],
     track_bytes: usize,
 }
 
@@ -65,6 +65,16 @@ pub(crate) struct Finished {
     pub(crate) phases: Vec<String>,
     pub(crate) event_counts: Vec<EventCount>,
 }
+
+/// A track whose process and thread are natural numbers: most are, and few take turns.
+#[derive(Debug, Clone, Copy)]
+struct RecentTrack {
+    process: u64,
+    thread: u64,
+    code: u32,
+}
+
+const RECENT_TRACKS: usize = 16;
 
 /// The codes of an event's strings.
 struct Codes {
@@ -149,12 +159,10 @@ impl Tables {
         let (phase_text, name_text) = (text_or_empty(event, Field::Phase), text_or_empty(event, Field::Name));
         let phase = self.phases.get(context, phase_text);
         let name = self.names.get(context, name_text);
-        let mut key = std::mem::take(&mut self.track_key);
-        track_key(event, context, &mut key);
-        let track = if self.last_track.0 == key { Some(self.last_track.1) } else { self.tracks.get(&key) };
+        let track = self.find_track(event, context);
         let kept = category.and_then(|code| self.categories.get(code as usize)).and_then(|category| category.code);
         if phase.is_none() || kept.is_none() || name.is_none() || track.is_none() {
-            self.check_room(phase.is_none(), kept.is_none(), track.is_none().then_some(key.len()))?;
+            self.check_room(phase.is_none(), kept.is_none(), track.is_none())?;
         }
         let name = match name {
             Some(code) => code,
@@ -166,13 +174,8 @@ impl Tables {
         };
         let track = match track {
             Some(code) => code,
-            None => self.add_track(&key)?,
+            None => self.add_track()?,
         };
-        if self.last_track.0 != key {
-            self.last_track.0.clone_from(&key);
-            self.last_track.1 = track;
-        }
-        self.track_key = key;
         let index = self.category(category, context, text_or_empty(event, Field::Category))?;
         let phase = u8::try_from(phase).map_err(|_| Cause::TooMany("phases"))?;
         Ok(Codes { phase, category: self.keep(index)?, name, track })
@@ -180,23 +183,44 @@ impl Tables {
 
     /// Refuses an event whose new strings would be more than the codes can tell apart.
     #[cold]
-    fn check_room(&self, phase: bool, category: bool, track: Option<usize>) -> Result<(), Cause> {
+    fn check_room(&self, phase: bool, category: bool, track: bool) -> Result<(), Cause> {
         if phase && self.phases.texts.len() >= MOST_PHASES {
             return Err(Cause::TooMany("phases"));
         }
         if category && self.kept_categories.len() >= MOST_CATEGORIES {
             return Err(Cause::TooMany("categories"));
         }
-        if track.is_some_and(|bytes| self.track_bytes + bytes > i32::MAX as usize) {
+        if track && self.track_bytes + self.track_key.len() > i32::MAX as usize {
             return Err(Cause::TooMany("tracks"));
         }
         Ok(())
     }
 
+    /// Looks a track up; where it is not among the recent ones, `track_key` is its key afterwards.
+    #[inline]
+    fn find_track(&mut self, event: &Event, context: &Context<'_>) -> Option<u32> {
+        let numbers = natural(event, Field::Process).zip(natural(event, Field::Thread));
+        let place =
+            numbers.map(|(process, thread)| process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64);
+        let place = place.and_then(|place| self.recent_tracks.get_mut(usize::try_from(place).ok()?));
+        if let (Some(Some(recent)), Some((process, thread))) = (&place, numbers)
+            && recent.process == process
+            && recent.thread == thread
+        {
+            return Some(recent.code);
+        }
+        track_key(event, context, &mut self.track_key);
+        let code = self.tracks.get(&self.track_key)?;
+        if let (Some(place), Some((process, thread))) = (place, numbers) {
+            *place = Some(RecentTrack { process, thread, code });
+        }
+        Some(code)
+    }
+
     #[cold]
-    fn add_track(&mut self, key: &[u8]) -> Result<u32, Cause> {
-        self.track_bytes += key.len();
-        self.tracks.insert(key).ok_or(Cause::TooMany("tracks"))
+    fn add_track(&mut self) -> Result<u32, Cause> {
+        self.track_bytes += self.track_key.len();
+        self.tracks.insert(&self.track_key).ok_or(Cause::TooMany("tracks"))
     }
 
     /// Counts a kept event of a category and returns its code.
@@ -379,6 +403,15 @@ fn append_texts(texts: &mut Interner, others: &Interner) -> Option<Vec<u32>> {
 fn text_or_empty(event: &Event, field: Field) -> &Scalar {
     const EMPTY: &Scalar = &Scalar { kind: Kind::Plain, ..Scalar::NONE };
     event.get(field).filter(|value| value.is_text()).unwrap_or(EMPTY)
+}
+
+/// Returns a number whose digits are its only spelling.
+#[inline]
+fn natural(event: &Event, field: Field) -> Option<u64> {
+    event
+        .get(field)
+        .filter(|value| value.kind == Kind::Number && value.places == 0 && !value.negative)
+        .map(|v| v.mantissa)
 }
 
 /// Writes process and thread as one string of bytes: the length of the former first.

@@ -84,6 +84,27 @@ pub(crate) fn time(event: &Event, field: Field, context: &Context<'_>) -> Result
 /// An integer as sign and size.
 type Whole = (bool, u64);
 
+/// What a value is where an integer is asked for.
+enum Number {
+    Integer(Whole),
+    /// A fraction, an exponent, or what 64 bits cannot hold.
+    Other,
+    /// No number.
+    Absent,
+}
+
+impl Number {
+    #[inline]
+    fn new(value: &Scalar, text: &[u8]) -> Self {
+        whole(value, text).map_or(Self::Other, Self::Integer)
+    }
+
+    #[inline]
+    fn integer(self) -> Option<Whole> {
+        if let Self::Integer(whole) = self { Some(whole) } else { None }
+    }
+}
+
 /// Returns an integer; None for fractions, exponents and what 64 bits cannot hold.
 #[inline]
 fn whole(value: &Scalar, text: &[u8]) -> Option<Whole> {
@@ -94,27 +115,27 @@ fn whole(value: &Scalar, text: &[u8]) -> Option<Whole> {
     text.trim_start_matches('-').parse().ok().map(|size| (value.negative, size))
 }
 
-/// Reads a value as a number: None where it is none, `Some(None)` where it is no integer.
+/// Reads a value as a number.
 #[inline]
-fn number(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<Option<Whole>> {
-    let value = event.get(field)?;
+fn number(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Number {
+    let Some(value) = event.get(field) else { return Number::Absent };
     match value.kind {
-        Kind::Number | Kind::Long => Some(whole(value, context.raw(value))),
+        Kind::Number | Kind::Long => Number::new(value, context.raw(value)),
         Kind::Plain | Kind::Coded if field.is_numeric() => match text_as_number(value, context) {
-            Text::Number(number, text) => Some(whole(&number, &text)),
+            Text::Number(number, text) => Number::new(&number, &text),
             Text::NotFinite => {
                 quirks.push(Quirk::of(Slug::NonFiniteNumber, value));
-                None
+                Number::Absent
             }
-            Text::Other => None,
+            Text::Other => Number::Absent,
         },
-        _ => None,
+        _ => Number::Absent,
     }
 }
 
 #[inline]
 pub(crate) fn integer(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<i64> {
-    match number(event, field, context, quirks)?? {
+    match number(event, field, context, quirks).integer()? {
         (true, size) => 0i64.checked_sub_unsigned(size),
         (false, size) => i64::try_from(size).ok(),
     }
@@ -128,13 +149,17 @@ fn natural(whole: Whole) -> Option<u64> {
 
 #[inline]
 pub(crate) fn unsigned(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<u64> {
-    natural(number(event, field, context, quirks)??)
+    natural(number(event, field, context, quirks).integer()?)
 }
 
 /// Reads an id. A number that cannot be one is noted.
 #[inline]
 pub(crate) fn id(event: &Event, field: Field, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Option<u64> {
-    let id = number(event, field, context, quirks)?.and_then(natural);
+    let number = number(event, field, context, quirks);
+    if let Number::Absent = number {
+        return None;
+    }
+    let id = number.integer().and_then(natural);
     if let (None, Some(value)) = (id, event.get(field)) {
         quirks.push(Quirk::of(Slug::BadId, value));
     }

@@ -79,7 +79,7 @@ fn numbers_follow_json() {
 #[test]
 fn punctuation_is_required() {
     assert_eq!(malformed(r#"{"a":1 "b":2}"#), (7, "a comma is missing between two values".to_owned()));
-    assert_eq!(malformed(r#"{"a":"x" "b":2}"#), (9, "a comma is missing between two values".to_owned()));
+    assert_eq!(malformed(r#"{"a":"x" "b":2}"#), (5, "unescaped quote in a string".to_owned()));
     assert_eq!(malformed(r#"{"a":1} {"b":2}"#), (8, "a comma is missing between two values".to_owned()));
     assert_eq!(malformed(r"{a:1}"), (1, "a key in quotes was expected".to_owned()));
     assert_eq!(malformed(r#"{"a":}"#), (5, "a value was expected".to_owned()));

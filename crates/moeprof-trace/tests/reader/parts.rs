@@ -83,7 +83,7 @@ fn what_only_looks_like_an_event_is_no_place_to_cut() {
     }
     let other = format!(r#"{{"k":[0{}],"traceEvents":[{}]}}"#, r#",{"ph":1}"#.repeat(300), event(1));
     assert_same(&folder, other.as_bytes());
-    let twice = format!("{{\"traceEvents\":[{}],\"traceEvents\":[{}]}}", event(1), event(2).repeat(1));
+    let twice = format!("{{\"traceEvents\":[{}],\"traceEvents\":[{}]}}", event(1), event(2));
     assert_same(&folder, twice.as_bytes());
     let many = document(40, ",").replace("\"b\":NaN", "\"traceEvents\":[{\"ph\":\"i\"}]");
     assert_same(&folder, many.as_bytes());

@@ -105,7 +105,8 @@ fn a_stray_brace_does_not_hide_the_end_of_the_array() {
 #[test]
 fn a_dropped_event_leaves_no_code_no_count_and_no_notice() {
     // GIVEN an event whose duration is out of range, with a name, phase, category and track of its own
-    let bad = r#"{"ph":"Q","cat":"q","name":"\ud800","pid":9,"ts":1.0001,"dur":1e300,"args":{"x":[1,],"correlation":-1}}"#;
+    let bad =
+        r#"{"ph":"Q","cat":"q","name":"\ud800","pid":9,"ts":1.0001,"dur":1e300,"args":{"x":[1,],"correlation":-1}}"#;
     let file = recover(events(&format!(r#"{bad},{{"ph":"i","name":"b"}}"#)));
     // THEN only the other one is seen
     assert_eq!(notices(&file), [("dropped-event", 1, 16)]);
