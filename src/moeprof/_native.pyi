@@ -59,6 +59,10 @@ class KinetoFile:
     def bytes_read(self) -> int: ...
 
 def read_kineto(
-    path: str | os.PathLike[str], *, recover: bool = False, skip_categories: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    recover: bool = False,
+    skip_categories: Sequence[str] = (),
+    max_event_bytes: int = 1073741824,
 ) -> KinetoFile: ...
 def build_info() -> dict[str, str]: ...

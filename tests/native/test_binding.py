@@ -129,14 +129,14 @@ def test_a_malformed_file_says_where_and_why(tmp_path: Path) -> None:
         (b'{"traceEvents":[]}{"traceEvents":[]}', "trace-many-documents"),
         (b'{"traceEvents":[01]}', "trace-malformed"),
         (b"{}", "not-a-trace"),
-        (b"SQLite format 3\0", "not-a-trace"),
+        (b"SQLite format 3\0", "format-unsupported"),
     ],
 )
 def test_each_error_has_its_slug(read: Read, content: bytes, slug: str) -> None:
     with pytest.raises(_native.TraceFormatError) as caught:
         read(content)
     assert caught.value.slug == slug
-    assert (caught.value.line is None) == (slug in {"trace-empty", "not-a-trace"})
+    assert (caught.value.line is None) == (slug in {"trace-empty", "not-a-trace", "format-unsupported"})
 
 
 def test_a_missing_file_is_a_file_not_found_error(tmp_path: Path) -> None:
@@ -183,3 +183,14 @@ def test_build_info_tells_the_profile() -> None:
     info = _native.build_info()
     assert set(info) == {"version", "profile", "features"}
     assert info["profile"] in {"debug", "release"}
+
+
+def test_the_length_of_an_event_is_bounded(read: Read, tmp_path: Path) -> None:
+    # GIVEN an event of 111 bytes
+    path = tmp_path / "long.json"
+    path.write_text('{"traceEvents":[{"name":"%s"}]}' % ("x" * 100))
+    # WHEN it may be as long, THEN it is read; WHEN one byte less, THEN it is refused with a sentence
+    assert len(_native.read_kineto(path, max_event_bytes=111).events) == 1
+    with pytest.raises(_native.TraceFormatError, match="longer than 110 bytes") as caught:
+        _native.read_kineto(path, max_event_bytes=110)
+    assert (caught.value.slug, caught.value.byte) == ("trace-malformed", 16)

@@ -125,7 +125,7 @@ REFUSED = {
     "01_unescaped_quote.json": ("trace-malformed", 8, "unescaped quote in a string"),
     "02_backslash_path.json": ("trace-malformed", 8, "invalid escape \\c"),
     "13_zero_bytes.json": ("trace-empty", None, "the file is empty"),
-    "61_nsys_nvtx_v3.sqlite": ("not-a-trace", None, "SQLite"),
+    "61_nsys_nvtx_v3.sqlite": ("format-unsupported", None, "SQLite"),
 }
 
 

@@ -20,12 +20,19 @@ from tests.oracle.events import COLLECTIVE, DEVICE, EVENTS, Event, Tables, frame
 from tests.oracle.text import NON_FINITE, EndedError, MalformedError, Node, Number, Text
 
 _EVENT_START = re.compile(rb',[ \t\r\n]*(\{)[ \t\r\n]*"(?:ph|cat|name|args|ts|dur|pid|tid|id)"[ \t\r\n]*:')
+_NSIGHT = "Nsight Systems exports are not read yet"
 _FORMATS = (
-    (b"SQLite format 3\x00", "an SQLite database"),
-    (b"PAR1", "a Parquet file"),
-    (b"ARROW1", "an Arrow file"),
-    (b"NVIDIA Tegra Profiler Report", "an Nsight Systems report (.nsys-rep)"),
-    (b"NVIDIA Nsight Systems Stream", "an Nsight Systems stream (.qdstrm)"),
+    (b"SQLite format 3\x00", f"an SQLite database; {_NSIGHT}"),
+    (b"PAR1", f"a Parquet file; {_NSIGHT}"),
+    (b"ARROW1", f"an Arrow file; {_NSIGHT}"),
+    (b"\xff\xff\xff\xff", f"an Arrow stream; {_NSIGHT}"),
+    (b"NVIDIA Tegra Profiler Report", f"an Nsight Systems report; {_NSIGHT}"),
+    (b"NVIDIA Nsight Systems Stream", f"an Nsight Systems stream; {_NSIGHT}"),
+    *((magic, "of compressed files only gzip is read") for magic in (b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh")),
+    *((magic, "of compressed files only gzip is read") for magic in (b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")),
+    (b"7z\xbc\xaf\x27\x1c", "of compressed files only gzip is read"),
+    (b"\x1f\x8b", "gzip inside gzip; unpack it once"),
+    *((magic, "not a Kineto trace in JSON") for magic in (b"\x7fELF", b"\x89HDF", b"\x89PNG", b"%PDF")),
 )
 _UTF_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -124,7 +131,7 @@ class _Reader:
             return
         for magic, what in _FORMATS:
             if data.startswith(magic):
-                raise self.error("not-a-trace", f"{what}, not a JSON trace")
+                raise self.error("format-unsupported", what)
         raise self.error("not-a-trace", "neither JSON nor gzip")
 
     def _document(self) -> None:
@@ -167,6 +174,7 @@ class _Reader:
             text.pos += 1
             return
         while True:
+            start = text.pos
             try:
                 self._event(depth)
                 whole = True
@@ -192,7 +200,7 @@ class _Reader:
                     raise
                 self.partial = True
                 self.notice("dropped-event", fault.byte, fault.message)
-                if not self._resume(fault.byte, bare=bare):
+                if not self._resume(start, fault.byte, bare=bare):
                     if not bare or not whole or self.stream_fault:
                         raise EndedError from None
                     self.notice("missing-end-mark", len(self.data), "]")
@@ -202,14 +210,10 @@ class _Reader:
                     text.pos += 1
                     return
 
-    def _resume(self, byte: int, *, bare: bool) -> bool:
-        """Go to the next event or to the end of the array, whichever comes first.
-
-        The event that holds the fault begins at or before `byte` (a time beyond int64 is placed at the event's own brace), so
-        the next one begins behind it.
-        """
+    def _resume(self, start: int, byte: int, *, bare: bool) -> bool:
+        """Go to the next event or to the end of the array, whichever comes first; `start` is the malformed event."""
         starts = _EVENT_START.finditer(self.data, max(self.data.rfind(b",", 0, byte), 0))
-        fit = (match.start(1) for match in starts if match.start(1) > byte and match.start() != byte)
+        fit = (match.start(1) for match in starts if match.start(1) >= max(byte, start + 1) and match.start() != byte)
         places = [place for place in (next(fit, -1),) if place >= 0]
         end = re.compile(rb"\}[ \t\r\n]*,?[ \t\r\n]*(\])[ \t\r\n]*" + (rb"\Z" if bare else rb"(?:[,}]|\Z)"))
         places += [match.start(1) for match in (end.search(self.data, byte),) if match]

@@ -140,7 +140,13 @@ def test_text_is_repaired(read: Read, raw: bytes, name: str, notice: tuple[str, 
         (b"5", ("not-a-trace", None, None)),
         (b"{}", ("not-a-trace", None, None)),
         (b'{"traceEvents": 5}', ("not-a-trace", None, None)),
-        (b"PAR1xxxx", ("not-a-trace", None, None)),
+        (b"PAR1xxxx", ("format-unsupported", None, None)),
+        (b"SQLite format 3\x00", ("format-unsupported", None, None)),
+        (b"\x28\xb5\x2f\xfdxxxx", ("format-unsupported", None, None)),
+        (gzip.compress(b"PAR1xxxx"), ("format-unsupported", None, None)),
+        (b'{"n":[-7.5"28"],"traceEvents":[]}', ("trace-malformed", 10, 1)),
+        (b'[{"a":[true"x"]}]', ("trace-malformed", 11, 1)),
+        (b'[{"a":[true.x]}]', ("trace-malformed", 7, 1)),
         (b'{"a": 1}\n{"b": 2}', ("not-a-trace", None, None)),
         (b"[{}]\n\n[]", ("trace-many-documents", 6, 3)),
         (b"[{}]\x00 {", ("trace-many-documents", 6, 1)),
@@ -259,6 +265,15 @@ def test_metadata_keeps_order_and_is_repaired(read: Read) -> None:
         (b'{"traceEvents": [{"name": "a"b", "x": 1},\n{"ph": "i"}]}', 1, [("dropped-event", 1, 26, 1)]),
         (b'{"traceEvents": [{"ph": "i"},{"name": "\\q"}, {"name": "\\w"}], "b": 1}', 1, [("dropped-event", 2, 39, 1)]),
         (b'{"traceEvents": [{"ph": "i"},{"ts": 1e400}, {"ph": "i"}]}', 2, [("dropped-event", 1, 29, 1)]),
+        (
+            b'{"traceEvents":[{"a":\\,"args":{"x":[{"id":1}]}},{"ph":2}]}',
+            0,
+            [("dropped-event", 1, 21, 1), ("trailing-data", 1, 46, 1)],
+        ),
+        (b'{"traceEvents":[{"ph":1},}],"b":1}', 1, [("dropped-event", 1, 25, 1)]),
+        (b"[{}, } ]", 0, [("dropped-event", 1, 5, 1), ("empty-event", 1, 1, 1)]),
+        (b'[{"args":{"x":[1,{"id":1}]},"bad":\\q},{"ph":"i"}]', 1, [("dropped-event", 1, 34, 1)]),
+        (b'[{"ph":"Q","name":"\\ud800","ts":1.0001,"dur":1e300},{"ph":"i"}]', 1, [("dropped-event", 1, 1, 1)]),
         (b'{"traceEvents": [{"ph": "i"},{"ph": "i"', 1, [("truncated", 1, 39, 1)]),
         (b'{"traceEvents": [{"ph": "i"}], "b": "x', 1, [("truncated", 1, 38, 1)]),
         (gzip.compress(b'{"traceEvents": [{"ph": "i"}]}')[:-4], 1, [("truncated", 1, 30, 1)]),
@@ -271,6 +286,8 @@ def test_recovery(read: Read, fault: Any, data: bytes, rows: int, expected: list
     found = read(data, recover=True)
     assert found.partial is True
     assert (len(pl.DataFrame(found.events)), notices(found)) == (rows, expected)
+    # AND dropped events have left no codes
+    assert found.phases in ([], [""], ["i"])
 
 
 @pytest.mark.parametrize("data", [b"", b"[{}] []", b"{}", b'{"traceEvents"', b'{"a": tru, "traceEvents": []}'])

@@ -74,11 +74,17 @@ impl KinetoFile {
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "arguments are converted from Python, so they come by value")]
 #[pyo3(
-    signature = (path, *, recover = false, skip_categories = Vec::new()),
-    text_signature = "(path, *, recover=False, skip_categories=())"
+    signature = (path, *, recover = false, skip_categories = Vec::new(), max_event_bytes = 1 << 30),
+    text_signature = "(path, *, recover=False, skip_categories=(), max_event_bytes=1073741824)"
 )]
-fn read_kineto(py: Python<'_>, path: PathBuf, recover: bool, skip_categories: Vec<String>) -> PyResult<KinetoFile> {
-    let options = ReadOptions::new().recover(recover).skip_categories(skip_categories);
+fn read_kineto(
+    py: Python<'_>,
+    path: PathBuf,
+    recover: bool,
+    skip_categories: Vec<String>,
+    max_event_bytes: u64,
+) -> PyResult<KinetoFile> {
+    let options = ReadOptions::new().recover(recover).skip_categories(skip_categories).max_event_bytes(max_event_bytes);
     let file =
         py.detach(|| moeprof_trace::read_kineto(&path, &options)).map_err(|error| error::to_python(py, &error))?;
     KinetoFile::new(py, file)

@@ -2,53 +2,62 @@
 
 use crate::error::{Failure, Position};
 use crate::event::Event;
-use crate::json::{Cause, Cursor, Kind, List, Quirk, Scalar, Stop, decode};
+use crate::formats;
+use crate::json::{Cause, Cursor, Kind, List, Quirk, Scalar, Stop};
 use crate::metadata::{Metadata, copy_value};
 use crate::notices::{Notices, Slug};
-use crate::recover::{Resume, resume};
+use crate::recover::{Resume, Scan};
 use crate::source::Source;
-use crate::tables::{Context, Tables};
+use crate::spellings::Context;
+use crate::tables::Tables;
+use crate::text::decode;
 
-/// First bytes of formats that people mistake for traces.
-const FORMATS: [(&[u8], &str); 13] = [
-    (b"SQLite format 3\0", "an SQLite database (an Nsight Systems export?)"),
-    (b"PAR1", "a Parquet file"),
-    (b"ARROW1", "an Arrow file"),
-    (b"\xff\xff\xff\xff", "an Arrow stream"),
-    (b"NVIDIA Tegra Profiler Report", "an Nsight Systems report (.nsys-rep)"),
-    (b"NVIDIA Nsight Systems Stream", "an Nsight Systems stream (.qdstrm)"),
-    (b"\x1f\x8b", "gzip inside gzip"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
-    (b"BZh", "bzip2-compressed data"),
-    (b"\xfd7zXZ\0", "xz-compressed data"),
-    (b"\x7fELF", "a program"),
-    (b"\x89HDF", "an HDF5 file"),
-];
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Enough bytes to tell what a file is.
 const PROLOGUE: usize = 64;
 
-/// Reads one document from a source.
+/// Which part of a document a source holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// From the start of the document to the brace of some event.
+    First,
+    /// From the brace of one event to that of a later one.
+    Middle,
+    /// From the brace of an event to the end.
+    Last,
+}
+
+/// What to do with the document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Orders<'a> {
+    pub(crate) recover: bool,
+    pub(crate) skip: &'a [String],
+    pub(crate) max_event_bytes: u64,
+}
+
+/// Reads one document, or a part of one, from a source.
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
-    recover: bool,
-    skip: &'a [String],
+    orders: Orders<'a>,
+    part: Part,
     pub(crate) tables: Tables,
     pub(crate) notices: Notices,
     pub(crate) metadata: Metadata,
     pub(crate) partial: bool,
+    /// An event was dropped.
+    dropped: bool,
     quirks: Vec<Quirk>,
 }
 
 /// Where the reading of events stands between two of them.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// After the opening bracket.
+    /// After the opening bracket, or after a comma.
     First,
     /// After an event.
     Event,
-    /// After a comma, which stood at this place.
+    /// After a comma with the closing bracket behind it; the comma stood at this place.
     Comma(Position),
 }
 
@@ -64,21 +73,40 @@ enum Entry {
 
 /// How far the events in one window were read.
 enum Pause {
-    More,
-    Closed,
-    Bad { event: usize, at: usize, cause: Cause },
+    /// The text before this place is done with; what follows needs more text.
+    More(usize),
+    /// The closing bracket was passed.
+    Closed(usize),
+    Bad(Fault),
+}
+
+/// What is wrong with an event that begins at `event`.
+struct Fault {
+    event: usize,
+    at: usize,
+    cause: Cause,
+}
+
+/// The reading of events.
+struct Walk {
+    event: Event,
+    stage: Stage,
+    /// There was an event, be it empty.
+    any: bool,
+    bare: bool,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(source: Source<'a>, recover: bool, skip: &'a [String]) -> Self {
+    pub(crate) fn new(source: Source<'a>, orders: Orders<'a>, part: Part) -> Self {
         Self {
             source,
-            recover,
-            skip,
-            tables: Tables::new(skip),
+            orders,
+            part,
+            tables: Tables::new(orders.skip),
             notices: Notices::default(),
             metadata: Metadata::default(),
             partial: false,
+            dropped: false,
             quirks: Vec::new(),
         }
     }
@@ -87,7 +115,12 @@ impl<'a> Reader<'a> {
         self.source.bytes_read()
     }
 
-    /// Reads the whole document.
+    /// Returns how many line feeds were read.
+    pub(crate) fn lines_read(&self) -> u64 {
+        self.end().line - 1
+    }
+
+    /// Reads the whole document, or its first part.
     pub(crate) fn read(&mut self) -> Result<(), Failure> {
         while self.source.window().len() < PROLOGUE && self.source.fill()? {}
         if self.source.window().starts_with(UTF8_MARK) {
@@ -98,13 +131,27 @@ impl<'a> Reader<'a> {
             Some(b'{' | b'[') if self.source.window().get(1) == Some(&0) => Err(self.wide_text()),
             Some(b'{') => {
                 self.source.consume(1);
-                self.object()
+                self.object(false)
             }
             Some(b'[') => {
                 self.source.consume(1);
-                if self.events(true)? { self.rest() } else { Ok(()) }
+                if self.events(true, false)? { self.rest() } else { Ok(()) }
             }
             Some(byte) => Err(self.unknown_format(byte)),
+        }
+    }
+
+    /// Reads a part that begins with an event which follows another one.
+    pub(crate) fn read_on(&mut self, bare: bool) -> Result<(), Failure> {
+        if !self.events(bare, true)? {
+            return Ok(());
+        }
+        if bare {
+            return self.rest();
+        }
+        match self.whole(|cursor| List::OBJECT.after(cursor, Scalar::NONE))? {
+            None => self.cut(),
+            Some(()) => self.object(true),
         }
     }
 
@@ -123,8 +170,8 @@ impl<'a> Reader<'a> {
 
     fn unknown_format(&self, byte: u8) -> Failure {
         let window = self.source.window();
-        if let Some((_, name)) = FORMATS.iter().find(|(magic, _)| window.starts_with(magic)) {
-            return Failure::NotATrace(format!("this is {name}, not a Kineto trace in JSON"));
+        if let Some(failure) = formats::recognise(window) {
+            return failure;
         }
         let wide =
             window.starts_with(b"\xff\xfe") || window.starts_with(b"\xfe\xff") || window.starts_with(b"\0\0\xfe\xff");
@@ -139,8 +186,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn object(&mut self) -> Result<(), Failure> {
-        let mut found = false;
+    /// Reads the members of the document; `found` says that one was the array of events.
+    fn object(&mut self, found: bool) -> Result<(), Failure> {
+        let mut found = found;
         loop {
             match self.whole(entry)? {
                 None if found => return self.cut(),
@@ -148,12 +196,15 @@ impl<'a> Reader<'a> {
                 Some(Entry::End) => break,
                 Some(Entry::Metadata(key, json)) => self.metadata.set(key, json),
                 Some(Entry::Events { is_array }) => {
+                    if self.part == Part::Last {
+                        return Err(Failure::Indivisible);
+                    }
                     if found {
                         // The last of two keys counts.
-                        self.tables = Tables::new(self.skip);
+                        self.tables = Tables::new(self.orders.skip);
                     }
                     found = is_array;
-                    if is_array && !self.events(false)? {
+                    if is_array && !self.events(false, false)? {
                         return Ok(());
                     }
                     if is_array && self.whole(|cursor| List::OBJECT.after(cursor, Scalar::NONE))?.is_none() {
@@ -169,119 +220,117 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the elements up to the closing bracket. False where the text ended first and that was accepted.
-    fn events(&mut self, bare: bool) -> Result<bool, Failure> {
-        let mut stage = Stage::First;
-        let mut event = Event::new();
-        let mut any = false;
+    fn events(&mut self, bare: bool, any: bool) -> Result<bool, Failure> {
+        let mut walk = Walk { event: Event::new(), stage: Stage::First, any, bare };
         loop {
-            let (consumed, pause) = self.events_in_window(&mut event, &mut stage, &mut any);
+            let mut pause = self.events_in_window(&mut walk);
+            if let Pause::More(done) = pause {
+                self.source.consume(done);
+                if self.is_too_long(self.source.window().len()) {
+                    let cause = Cause::TooLong(self.orders.max_event_bytes);
+                    pause = Pause::Bad(Fault { event: 0, at: 0, cause });
+                } else if !self.source.fill()? {
+                    return self.events_end(&walk);
+                }
+            }
             match pause {
-                Pause::Closed => {
-                    self.source.consume(consumed);
+                Pause::More(_) => {}
+                Pause::Closed(done) => {
+                    self.source.consume(done);
                     return Ok(true);
                 }
-                Pause::More => {
-                    self.source.consume(consumed);
-                    if !self.source.fill()? {
-                        return self.events_end(bare, any);
+                Pause::Bad(fault) => {
+                    if let Some(is_closed) = self.drop_event(&mut walk, &fault)? {
+                        return Ok(is_closed);
                     }
-                }
-                Pause::Bad { event: start, at, cause } => {
-                    if !self.recover {
-                        return Err(self.malformed(at, cause));
-                    }
-                    let place = self.source.position(at);
-                    self.notices.add(Slug::DroppedEvent, || (place, cause.to_string()));
-                    self.partial = true;
-                    self.source.consume(start);
-                    match self.find_next(bare)? {
-                        Resume::Event(at) => self.source.consume(at),
-                        Resume::End(at) => {
-                            self.source.consume(at + 1);
-                            return Ok(true);
-                        }
-                        Resume::Unknown(at) => {
-                            self.source.consume(at);
-                            return self.events_end(bare, any);
-                        }
-                    }
-                    stage = Stage::First;
                 }
             }
         }
     }
 
-    fn events_in_window(&mut self, event: &mut Event, stage: &mut Stage, any: &mut bool) -> (usize, Pause) {
+    /// Goes to where reading resumes; Some where no event is left, as [`Self::events`] has it.
+    #[cold]
+    fn drop_event(&mut self, walk: &mut Walk, fault: &Fault) -> Result<Option<bool>, Failure> {
+        if self.part != Part::Whole {
+            return Err(Failure::Indivisible);
+        }
+        if !self.orders.recover {
+            return Err(self.malformed(fault.at, fault.cause));
+        }
+        let source = &self.source;
+        self.notices.add(Slug::DroppedEvent, || (source.position(fault.at), fault.cause.to_string()));
+        self.partial = true;
+        self.dropped = true;
+        walk.stage = Stage::First;
+        match self.find_next(fault, walk.bare)? {
+            Resume::Event(at) => self.source.consume(at),
+            Resume::End(at) => {
+                self.source.consume(at + 1);
+                return Ok(Some(true));
+            }
+            Resume::Unknown(at) => {
+                self.source.consume(at);
+                return self.events_end(walk).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_too_long(&self, bytes: usize) -> bool {
+        bytes as u64 > self.orders.max_event_bytes
+    }
+
+    fn events_in_window(&mut self, walk: &mut Walk) -> Pause {
         let window = self.source.window();
         let source = &self.source;
         let place = |at| source.position(at);
         let context = Context { window, place: &place };
+        let most = usize::try_from(self.orders.max_event_bytes).unwrap_or(usize::MAX);
         let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
         let mut done = 0;
-        let pause = loop {
-            let Ok(byte) = cursor.token() else { break Pause::More };
-            match (*stage, byte) {
+        loop {
+            let Ok(byte) = cursor.token() else { return Pause::More(done) };
+            let at = cursor.at;
+            match (walk.stage, byte) {
                 (_, b']') => {
-                    if let Stage::Comma(comma) = *stage {
+                    if let Stage::Comma(comma) = walk.stage {
                         self.notices.add(Slug::TrailingComma, || (comma, ",".to_owned()));
                     }
-                    done = cursor.at + 1;
-                    break Pause::Closed;
+                    return Pause::Closed(at + 1);
                 }
                 (Stage::Event, b',') => {
-                    let at = cursor.at;
                     cursor.at += 1;
                     // The place is only wanted for a comma with nothing behind it.
                     match cursor.token() {
-                        Ok(b']') => *stage = Stage::Comma(source.position(at)),
-                        Ok(_) => *stage = Stage::First,
-                        Err(_) => break Pause::More,
+                        Ok(b']') => walk.stage = Stage::Comma(source.position(at)),
+                        Ok(_) => walk.stage = Stage::First,
+                        Err(_) => return Pause::More(done),
                     }
-                    done = cursor.at;
                 }
                 (Stage::Event, _) => {
                     let cause = if byte == b'{' { Cause::MissingComma } else { Cause::ExpectedCommaOrEnd };
-                    break Pause::Bad { event: cursor.at, at: cursor.at, cause };
+                    return Pause::Bad(Fault { event: at, at, cause });
                 }
-                _ => {
-                    done = cursor.at;
-                    match event.read(&mut cursor) {
-                        Ok(()) => {}
-                        Err(Stop::More) => {
-                            cursor.quirks.clear();
-                            break Pause::More;
-                        }
-                        Err(Stop::Bad(at, cause)) => {
-                            cursor.quirks.clear();
-                            break Pause::Bad { event: done, at, cause };
-                        }
-                    }
-                    if !cursor.quirks.is_empty() {
-                        record(cursor.quirks, &context, &mut self.notices);
-                    }
-                    if !event.empty
-                        && let Err(cause) = self.tables.push(event, &context, &mut self.notices)
-                    {
-                        break Pause::Bad { event: done, at: event.start, cause };
-                    }
-                    *any = true;
-                    done = event.end;
-                    *stage = Stage::Event;
-                }
+                _ => match element(walk, &mut cursor, &context, most, &mut self.tables) {
+                    Ok(()) if cursor.quirks.is_empty() => {}
+                    Ok(()) => record(cursor.quirks, &context, &mut self.notices),
+                    Err(Stop::More) => return Pause::More(at),
+                    Err(Stop::Bad(place, cause)) => return Pause::Bad(Fault { event: at, at: place, cause }),
+                },
             }
-        };
-        (done, pause)
+            done = cursor.at;
+        }
     }
 
-    /// Looks for the next event behind the first byte of the window.
-    fn find_next(&mut self, bare: bool) -> Result<Resume, Failure> {
-        const CONTEXT: usize = 512;
+    /// Looks for the next event, or the end of the events, behind a fault.
+    fn find_next(&mut self, fault: &Fault, bare: bool) -> Result<Resume, Failure> {
+        let mut scan = Scan::new(self.source.window(), Some(fault.event), fault.at, bare);
         let mut last = false;
         loop {
-            match resume(self.source.window(), 1, bare, last) {
+            match scan.resume(self.source.window(), last) {
                 Resume::Unknown(at) if !last => {
-                    // What precedes a brace decides, so a little of it stays.
-                    self.source.consume(at.saturating_sub(CONTEXT));
+                    self.source.consume(at);
+                    scan.consumed(at);
                     last = !self.source.fill()?;
                 }
                 found => return Ok(found),
@@ -290,16 +339,20 @@ impl<'a> Reader<'a> {
     }
 
     /// The text ended among the events.
-    fn events_end(&mut self, bare: bool, any: bool) -> Result<bool, Failure> {
+    fn events_end(&mut self, walk: &Walk) -> Result<bool, Failure> {
         let left = self.source.window().trim_ascii();
+        if matches!(self.part, Part::First | Part::Middle) {
+            let clean = left == b"," && matches!(walk.stage, Stage::Event) && self.source.damage().is_none();
+            return Err(if clean { Failure::PartEnd } else { Failure::Indivisible });
+        }
         let between = left.is_empty() || left == b",";
-        if bare && any && between && self.source.damage().is_none() {
+        if walk.bare && walk.any && between && self.source.damage().is_none() {
             let place = self.end();
             self.notices.add(Slug::MissingEndMark, || (place, "the array is not closed".to_owned()));
             return Ok(false);
         }
         let inside = if between { "the file ends before its events do" } else { "the file ends inside an event" };
-        if !self.recover {
+        if !self.orders.recover {
             return Err(self.truncated(inside));
         }
         self.note_cut(inside);
@@ -308,7 +361,7 @@ impl<'a> Reader<'a> {
 
     fn cut(&mut self) -> Result<(), Failure> {
         const INSIDE: &str = "the file ends inside the document";
-        if !self.recover {
+        if !self.orders.recover {
             return Err(self.truncated(INSIDE));
         }
         self.note_cut(INSIDE);
@@ -326,40 +379,49 @@ impl<'a> Reader<'a> {
 
     /// Reads what follows the document: white space, zeros, or something that must not be there.
     fn rest(&mut self) -> Result<(), Failure> {
-        let mut zeros = None;
-        loop {
-            match self.token()? {
-                None => break,
-                Some(0) => {
-                    zeros.get_or_insert(self.source.position(0));
-                    let count = self.source.window().iter().take_while(|&&byte| byte == 0).count();
-                    self.source.consume(count);
-                }
-                Some(b'{' | b'[') => {
-                    let text = "more than one JSON document in the file: several ranks wrote to one path";
-                    return Err(Failure::ManyDocuments(self.source.position(0), text.to_owned()));
-                }
-                Some(_) if self.recover => {
-                    zeros.get_or_insert(self.source.position(0));
-                    self.partial = true;
-                    self.source.consume(1);
-                }
-                Some(_) => return Err(self.malformed(0, Cause::Garbage)),
+        let mut follows = None;
+        while let Some(byte) = self.token()? {
+            // After a dropped event, what looked like the end may have been a list in its args.
+            if matches!(byte, b'{' | b'[') && !self.dropped {
+                let text = "more than one JSON document in the file: several ranks wrote to one path";
+                return Err(Failure::ManyDocuments(self.source.position(0), text.to_owned()));
             }
+            follows.get_or_insert_with(|| self.source.position(0));
+            if byte == 0 {
+                let count = self.source.window().iter().take_while(|&&byte| byte == 0).count();
+                self.source.consume(count);
+                continue;
+            }
+            if !self.orders.recover {
+                return Err(self.malformed(0, Cause::Garbage));
+            }
+            self.partial = true;
+            self.skip_rest()?;
         }
         if let Some(damage) = self.source.damage() {
-            if !self.recover {
+            if !self.orders.recover {
                 return Err(self.damaged(damage.text()));
             }
             self.note_cut("");
         }
         if self.source.zeros_after_members() {
-            zeros.get_or_insert(self.end());
+            follows.get_or_insert_with(|| self.source.position(self.source.window().len()));
         }
-        if let Some(place) = zeros {
+        if let Some(place) = follows {
             self.notices.add(Slug::TrailingData, || (place, String::new()));
         }
         Ok(())
+    }
+
+    /// Reads on to the end of the text.
+    fn skip_rest(&mut self) -> Result<(), Failure> {
+        loop {
+            let left = self.source.window().len();
+            self.source.consume(left);
+            if !self.source.fill()? {
+                return Ok(());
+            }
+        }
     }
 
     /// Skips white space and returns the next byte; None at the end of the text.
@@ -392,6 +454,9 @@ impl<'a> Reader<'a> {
                 Err(Stop::Bad(at, cause)) => return Err(self.malformed(at, cause)),
                 Err(Stop::More) => {
                     self.quirks.clear();
+                    if self.is_too_long(self.source.window().len()) {
+                        return Err(self.malformed(0, Cause::TooLong(self.orders.max_event_bytes)));
+                    }
                     if !self.source.fill()? {
                         return Ok(None);
                     }
@@ -447,8 +512,38 @@ fn entry(cursor: &mut Cursor<'_, '_>) -> Result<Entry, Stop> {
     Ok(Entry::Events { is_array })
 }
 
+/// Reads one element of traceEvents and stores it.
+#[inline]
+fn element(
+    walk: &mut Walk,
+    cursor: &mut Cursor<'_, '_>,
+    context: &Context<'_>,
+    most: usize,
+    tables: &mut Tables,
+) -> Result<(), Stop> {
+    let start = cursor.at;
+    let event = &mut walk.event;
+    let read = match event.read(cursor) {
+        Err(Stop::Bad(at, _)) if at - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
+        Ok(()) if event.end - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
+        Ok(()) if !event.empty => {
+            tables.push(event, context, cursor.quirks).map_err(|cause| Stop::Bad(event.start, cause))
+        }
+        other => other,
+    };
+    if read.is_ok() {
+        walk.any = true;
+        walk.stage = Stage::Event;
+    } else {
+        cursor.quirks.clear();
+    }
+    read
+}
+
 /// Turns quirks into notices.
 fn record(quirks: &mut Vec<Quirk>, context: &Context<'_>, notices: &mut Notices) {
+    // Those of values come after those of the text, so the first of a kind may be behind another.
+    quirks.sort_by_key(|quirk| quirk.at);
     for quirk in quirks.drain(..) {
         notices.add(quirk.slug, || {
             let example = Scalar { kind: Kind::Coded, start: quirk.start, end: quirk.end, ..Scalar::NONE };

@@ -62,6 +62,16 @@ pub enum TraceError {
         /// One sentence for a person.
         message: String,
     },
+    /// A format that is known, and not read.
+    #[error("{}: {message}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// Short name of the format: `SQLite`, `Parquet`, `zstd`, ...
+        format: &'static str,
+        /// One sentence for a person.
+        message: String,
+    },
     /// Well-formed perhaps, but not a Kineto trace.
     #[error("{}: {message}", path.display())]
     NotATrace {
@@ -82,6 +92,7 @@ impl TraceError {
             Self::Truncated { .. } => "trace-truncated",
             Self::ManyDocuments { .. } => "trace-many-documents",
             Self::Malformed { .. } => "trace-malformed",
+            Self::Unsupported { .. } => "format-unsupported",
             Self::NotATrace { .. } => "not-a-trace",
         }
     }
@@ -95,6 +106,7 @@ impl TraceError {
             | Self::Truncated { message, .. }
             | Self::ManyDocuments { message, .. }
             | Self::Malformed { message, .. }
+            | Self::Unsupported { message, .. }
             | Self::NotATrace { message, .. } => message.clone(),
         }
     }
@@ -108,6 +120,7 @@ impl TraceError {
             | Self::Truncated { path, .. }
             | Self::ManyDocuments { path, .. }
             | Self::Malformed { path, .. }
+            | Self::Unsupported { path, .. }
             | Self::NotATrace { path, .. } => path,
         }
     }
@@ -117,7 +130,7 @@ impl TraceError {
     pub fn position(&self) -> Option<Position> {
         match self {
             Self::Truncated { at, .. } | Self::ManyDocuments { at, .. } | Self::Malformed { at, .. } => Some(*at),
-            Self::Io { .. } | Self::Empty { .. } | Self::NotATrace { .. } => None,
+            Self::Io { .. } | Self::Empty { .. } | Self::Unsupported { .. } | Self::NotATrace { .. } => None,
         }
     }
 }
@@ -130,7 +143,18 @@ pub(crate) enum Failure {
     Truncated(Position, String),
     ManyDocuments(Position, String),
     Malformed(Position, String),
+    Unsupported(&'static str, String),
     NotATrace(String),
+    /// Not an error: a part of the text ended between two events, as it should.
+    PartEnd,
+    /// Not an error: a part of the text cannot be read by itself, so the file must be read as one.
+    Indivisible,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl Failure {
@@ -142,7 +166,9 @@ impl Failure {
             Self::Truncated(at, message) => TraceError::Truncated { path, at, message },
             Self::ManyDocuments(at, message) => TraceError::ManyDocuments { path, at, message },
             Self::Malformed(at, message) => TraceError::Malformed { path, at, message },
+            Self::Unsupported(format, message) => TraceError::Unsupported { path, format, message },
             Self::NotATrace(message) => TraceError::NotATrace { path, message },
+            Self::PartEnd | Self::Indivisible => TraceError::Io { path, source: io::Error::other("parts") },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One event: its values as places in the window. Nothing is stored before the whole event has been read.
 
 use crate::fields::{EVENT_LEVEL, FIELDS, Field};
-use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop, is_not_finite};
+use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop};
 use crate::layout::{Layout, Level, gap};
 use crate::notices::Slug;
 
@@ -35,14 +35,6 @@ impl Event {
     #[inline]
     pub(crate) fn has_any(&self, bits: u64) -> bool {
         self.present & bits != 0
-    }
-
-    #[inline]
-    fn set(&mut self, field: Field, value: Scalar) {
-        if let Some(place) = self.values.get_mut(field as usize) {
-            *place = value;
-            self.present |= field.bit();
-        }
     }
 
     fn unset(&mut self, field: Field) {
@@ -127,10 +119,6 @@ impl Event {
         cursor.value_into(depth, value)?;
         match value.kind {
             _ if field == Field::Ignored => {}
-            Kind::Plain | Kind::Coded if field.is_numeric() => {
-                let text = *value;
-                self.text_as_number(cursor, field, text);
-            }
             Kind::NonFinite | Kind::Other => self.unset(field),
             _ if field.triple().is_none() => self.present |= field.bit(),
             _ => self.unset(field),
@@ -162,26 +150,5 @@ impl Event {
             list.after(cursor, value)?;
         }
         Ok(())
-    }
-
-    /// Takes the text of a string for a number where it is one.
-    fn text_as_number(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, text: Scalar) {
-        self.unset(field);
-        let raw = cursor.slice(text);
-        if is_not_finite(raw) {
-            cursor.quirk(Slug::NonFiniteNumber, text.start, text.start, text.end);
-        } else if text.kind == Kind::Plain && !raw.is_empty() {
-            // A number ends at a delimiter; the closing quote is none, so it is read from a copy that has one.
-            let mut copy = raw.to_vec();
-            copy.push(b',');
-            let mut quirks = Vec::new();
-            let mut inner = Cursor { bytes: &copy, at: 0, valid: copy.len(), quirks: &mut quirks };
-            if let Ok(number) = inner.number()
-                && inner.at == raw.len()
-                && number.kind != Kind::NonFinite
-            {
-                self.set(field, Scalar { start: text.start, end: text.end, ..number });
-            }
-        }
     }
 }

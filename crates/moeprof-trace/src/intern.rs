@@ -1,43 +1,67 @@
-//! Distinct byte strings as codes, in order of first appearance.
+//! Distinct byte strings as codes from 0, in order of first appearance.
 
-/// Bytes to codes. A lookup hashes the bytes and allocates only for new ones.
+/// Bytes to codes and back. A lookup hashes the bytes and allocates only for new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     slots: Vec<Slot>,
-    used: usize,
+    /// Where each string ends in the arena.
+    ends: Vec<usize>,
     arena: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     hash: u64,
-    start: usize,
-    length: usize,
     /// `u32::MAX` marks a free slot.
     code: u32,
 }
 
-const FREE: Slot = Slot { hash: 0, start: 0, length: 0, code: u32::MAX };
+const FREE: Slot = Slot { hash: 0, code: u32::MAX };
 
 impl Interner {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the bytes of a code.
+    #[inline]
+    pub(crate) fn bytes(&self, code: u32) -> &[u8] {
+        let index = code as usize;
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(index).and_then(|&end| self.arena.get(start..end)).unwrap_or_default()
+    }
+
+    /// All strings in the order of their codes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let bytes = self.arena.get(start..end).unwrap_or_default();
+            start = end;
+            bytes
+        })
+    }
+
     #[inline]
     pub(crate) fn get(&self, bytes: &[u8]) -> Option<u32> {
         let slot = self.slots.get(self.find(hash(bytes), bytes)?)?;
         (slot.code != FREE.code).then_some(slot.code)
     }
 
-    /// Gives a code to bytes that have none.
-    pub(crate) fn insert(&mut self, bytes: &[u8], code: u32) {
-        if (self.used + 1) * 2 > self.slots.len() {
+    /// Returns the code of bytes, a new one where they have none; None where there are no more codes.
+    pub(crate) fn insert(&mut self, bytes: &[u8]) -> Option<u32> {
+        if (self.ends.len() + 1) * 2 > self.slots.len() {
             self.grow();
         }
         let hash = hash(bytes);
-        let start = self.arena.len();
-        if let Some(slot) = self.find(hash, bytes).and_then(|index| self.slots.get_mut(index)) {
+        let place = self.find(hash, bytes)?;
+        let slot = self.slots.get_mut(place)?;
+        if slot.code == FREE.code {
+            let code = u32::try_from(self.ends.len()).ok().filter(|&code| code != FREE.code)?;
+            *slot = Slot { hash, code };
             self.arena.extend_from_slice(bytes);
-            *slot = Slot { hash, start, length: bytes.len(), code };
-            self.used += 1;
+            self.ends.push(self.arena.len());
         }
+        Some(slot.code)
     }
 
     /// Finds the slot of the bytes, or the free one where they belong.
@@ -47,11 +71,7 @@ impl Interner {
         let mut index = fold(hash) & mask;
         loop {
             let slot = self.slots.get(index)?;
-            if slot.code == FREE.code {
-                return Some(index);
-            }
-            let same = slot.hash == hash && self.arena.get(slot.start..slot.start + slot.length) == Some(bytes);
-            if same {
+            if slot.code == FREE.code || (slot.hash == hash && self.bytes(slot.code) == bytes) {
                 return Some(index);
             }
             index = (index + 1) & mask;
@@ -117,6 +137,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "these are tests")]
 mod tests {
     use super::*;
 
@@ -127,11 +148,15 @@ mod tests {
             (0..5000u32).map(|number| "x".repeat(number as usize % 40) + &number.to_string()).collect();
         for (code, word) in words.iter().enumerate() {
             assert_eq!(interner.get(word.as_bytes()), None);
-            interner.insert(word.as_bytes(), u32::try_from(code).expect("few"));
+            assert_eq!(interner.insert(word.as_bytes()), u32::try_from(code).ok());
+            assert_eq!(interner.insert(word.as_bytes()), u32::try_from(code).ok());
         }
         for (code, word) in words.iter().enumerate() {
-            assert_eq!(interner.get(word.as_bytes()), u32::try_from(code).ok());
+            let code = u32::try_from(code).expect("few");
+            assert_eq!(interner.get(word.as_bytes()), Some(code));
+            assert_eq!(interner.bytes(code), word.as_bytes());
         }
+        assert!(interner.iter().eq(words.iter().map(String::as_bytes)));
         assert_eq!(interner.get(b"never"), None);
     }
 }

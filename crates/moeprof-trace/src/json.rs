@@ -4,9 +4,13 @@
 //! starts the value again. Whatever it accepts against the letter of JSON it writes down as a [`Quirk`].
 
 use crate::notices::Slug;
+use crate::text::escape;
 
 /// Brackets that may be open at once.
 pub(crate) const MAX_DEPTH: u32 = 256;
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGH: u64 = ONES << 7;
 
 /// Why a value could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +30,13 @@ pub(crate) enum Cause {
     BadWord,
     MissingComma,
     ExpectedKey,
-    ExpectedColon,
     ExpectedValue,
     ExpectedCommaOrEnd,
     TooDeep,
     NotAnEvent,
     TimeRange,
     TooMany(&'static str),
+    TooLong(u64),
     Garbage,
 }
 
@@ -46,13 +50,15 @@ impl std::fmt::Display for Cause {
             Self::BadWord => out.write_str("a bare word that is not true, false, null or a number"),
             Self::MissingComma => out.write_str("a comma is missing between two values"),
             Self::ExpectedKey => out.write_str("a key in quotes was expected"),
-            Self::ExpectedColon => out.write_str("a colon was expected after a key"),
             Self::ExpectedValue => out.write_str("a value was expected"),
             Self::ExpectedCommaOrEnd => out.write_str("a comma or a closing bracket was expected"),
             Self::TooDeep => write!(out, "more than {MAX_DEPTH} brackets are open"),
             Self::NotAnEvent => out.write_str("an element of traceEvents is not an object"),
             Self::TimeRange => out.write_str("a time that does not fit into 64 bits of nanoseconds"),
             Self::TooMany(what) => write!(out, "more distinct {what} than a trace can have"),
+            Self::TooLong(most) => {
+                write!(out, "one event or value is longer than {most} bytes (the limit is max_event_bytes)")
+            }
             Self::Garbage => out.write_str("something that is not JSON follows the document"),
         }
     }
@@ -65,6 +71,14 @@ pub(crate) struct Quirk {
     pub(crate) at: usize,
     pub(crate) start: usize,
     pub(crate) end: usize,
+}
+
+impl Quirk {
+    /// A quirk of a value that has been read.
+    #[cold]
+    pub(crate) fn of(slug: Slug, value: &Scalar) -> Self {
+        Self { slug, at: value.start, start: value.start, end: value.end }
+    }
 }
 
 /// What a value is, as far as anybody asks.
@@ -200,19 +214,15 @@ impl<'w> Cursor<'w, '_> {
         Ok(number)
     }
 
+    #[inline]
     fn number_into(&mut self, out: &mut Scalar) -> Result<(), Stop> {
         let start = self.at;
-        let mut at = start;
-        let negative = self.bytes.get(at) == Some(&b'-');
-        at += usize::from(negative);
-        let whole = at;
+        let negative = self.bytes.get(start) == Some(&b'-');
+        let whole = start + usize::from(negative);
         let mut mantissa = 0u64;
-        at = digits(self.bytes, at, &mut mantissa);
+        let mut at = digits(self.bytes, whole, &mut mantissa);
         let mut count = at - whole;
-        let first = match self.bytes.get(whole) {
-            Some(first) => *first,
-            None => return Err(Stop::More),
-        };
+        let Some(&first) = self.bytes.get(whole) else { return Err(Stop::More) };
         if count == 0 {
             *out = self.not_finite()?;
             return Ok(());
@@ -223,36 +233,42 @@ impl<'w> Cursor<'w, '_> {
         let mut places = 0;
         if self.bytes.get(at) == Some(&b'.') {
             let point = at + 1;
-            at = digits(self.bytes, point, &mut mantissa);
+            at = self.some_digits(start, point, &mut mantissa)?;
             places = at - point;
             count += places;
-            if places == 0 {
-                return Err(if at < self.bytes.len() { Stop::Bad(start, Cause::BadNumber) } else { Stop::More });
-            }
         }
         let mut kind = if count > 19 { Kind::Long } else { Kind::Number };
         if matches!(self.bytes.get(at), Some(b'e' | b'E')) {
             kind = Kind::Long;
-            at += 1;
-            at += usize::from(matches!(self.bytes.get(at), Some(b'+' | b'-')));
-            let exponent = at;
-            at = digits(self.bytes, at, &mut mantissa);
-            if at == exponent && at < self.bytes.len() {
-                return Err(Stop::Bad(start, Cause::BadNumber));
-            }
+            let sign = usize::from(matches!(self.bytes.get(at + 1), Some(b'+' | b'-')));
+            at = self.some_digits(start, at + 1 + sign, &mut 0)?;
         }
+        self.end_of_number(start, at)?;
+        let places = u8::try_from(places).unwrap_or(u8::MAX);
+        *out = Scalar { kind, negative, places, start, end: at, mantissa };
+        Ok(())
+    }
+
+    /// Passes at least one digit of the number that begins at `start`.
+    #[inline]
+    fn some_digits(&self, start: usize, from: usize, mantissa: &mut u64) -> Result<usize, Stop> {
+        let at = digits(self.bytes, from, mantissa);
+        if at > from {
+            return Ok(at);
+        }
+        Err(if at < self.bytes.len() { Stop::Bad(start, Cause::BadNumber) } else { Stop::More })
+    }
+
+    /// Sees to it that a number ends where its digits do. A string cannot belong to it: that is a missing comma.
+    #[inline]
+    fn end_of_number(&mut self, start: usize, at: usize) -> Result<(), Stop> {
         match self.bytes.get(at) {
             None => Err(Stop::More),
             Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') => {
                 self.at = at;
-                out.kind = kind;
-                out.negative = negative;
-                out.places = u8::try_from(places).unwrap_or(u8::MAX);
-                out.start = start;
-                out.end = at;
-                out.mantissa = mantissa;
                 Ok(())
             }
+            Some(b'"' | b'{' | b'[' | b':') => Err(Stop::Bad(at, Cause::MissingComma)),
             Some(_) => Err(Stop::Bad(start, Cause::BadNumber)),
         }
     }
@@ -294,6 +310,7 @@ impl<'w> Cursor<'w, '_> {
             return Err(Stop::Bad(start, cause));
         }
         self.at = start + length;
+        self.end_of_word(start)?;
         self.quirk(Slug::NonFiniteNumber, start, start, start + length);
         Ok(Scalar { kind: Kind::NonFinite, start, end: start + length, ..Scalar::NONE })
     }
@@ -301,8 +318,8 @@ impl<'w> Cursor<'w, '_> {
     fn end_of_word(&self, start: usize) -> Result<(), Stop> {
         match self.bytes.get(self.at) {
             None => Err(Stop::More),
-            Some(byte) if byte.is_ascii_alphanumeric() => Err(Stop::Bad(start, Cause::BadWord)),
-            Some(_) => Ok(()),
+            Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b'{' | b'[' | b':') => Ok(()),
+            Some(_) => Err(Stop::Bad(start, Cause::BadWord)),
         }
     }
 
@@ -337,7 +354,7 @@ impl<'w> Cursor<'w, '_> {
     pub(crate) fn key(&mut self) -> Result<Scalar, Stop> {
         let key = self.string()?;
         if self.token()? != b':' {
-            return Err(self.after_text(key, Cause::ExpectedColon));
+            return Err(Self::after_text(key));
         }
         self.at += 1;
         self.token()?;
@@ -361,15 +378,10 @@ impl<'w> Cursor<'w, '_> {
         Ok(())
     }
 
-    /// Says what is wrong where a text is followed by something that does not belong there.
+    /// What is wrong where a text is followed by something that does not belong there: a quote in it ended it.
     #[cold]
-    pub(crate) fn after_text(&self, text: Scalar, otherwise: Cause) -> Stop {
-        let adjacent = text.end + 1 == self.at;
-        match self.bytes.get(self.at) {
-            Some(b'"') if !adjacent && otherwise != Cause::ExpectedColon => Stop::Bad(self.at, Cause::MissingComma),
-            Some(b'{' | b'[') if !adjacent => Stop::Bad(self.at, otherwise),
-            _ => Stop::Bad(text.start - 1, Cause::UnescapedQuote),
-        }
+    pub(crate) fn after_text(text: Scalar) -> Stop {
+        Stop::Bad(text.start - 1, Cause::UnescapedQuote)
     }
 }
 
@@ -411,7 +423,7 @@ impl List {
             return Ok(());
         }
         Err(if value.is_text() {
-            cursor.after_text(value, Cause::ExpectedCommaOrEnd)
+            Cursor::after_text(value)
         } else if byte == b'"' {
             Stop::Bad(cursor.at, Cause::MissingComma)
         } else {
@@ -426,27 +438,51 @@ pub(crate) fn is_not_finite(word: &[u8]) -> bool {
     [&b"nan"[..], b"inf", b"infinity"].iter().any(|name| bare.eq_ignore_ascii_case(name))
 }
 
-/// Passes digits and adds them to a number, which wraps where there are more than 19.
-///
-/// Most numbers have few digits, for which this is no slower than reading eight bytes at once.
+/// Passes digits and appends them to a number, which wraps where there are more than 19: up to eight in a step.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
-    while let Some(byte) = bytes.get(at) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
+    const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*eight);
+        let count = leading_digits(word);
+        if count > 0 {
+            let values = word.wrapping_sub(ONES * u64::from(b'0')) << (64 - 8 * count);
+            let power = POWERS.get(count as usize).copied().unwrap_or_default();
+            *mantissa = mantissa.wrapping_mul(power).wrapping_add(eight_digits(values));
         }
+        at += count as usize;
+        if count < 8 {
+            return at;
+        }
+    }
+    while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
         *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
         at += 1;
     }
     at
 }
 
+/// Counts the bytes that are digits, from the lowest on.
+///
+/// A byte that is none gets its high bit set by one of the three terms. Carries and borrows only reach higher bytes, so
+/// the lowest such bit is right.
+#[inline]
+fn leading_digits(word: u64) -> u32 {
+    let others = word.wrapping_add(ONES * 0x46) | word.wrapping_sub(ONES * 0x30) | word;
+    (others & HIGH).trailing_zeros() / 8
+}
+
+/// Joins eight digits, the first of them in the lowest byte, pairwise.
+#[inline]
+fn eight_digits(values: u64) -> u64 {
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
+}
+
 /// Finds the next quote, backslash or control character; the end of the bytes where there is none.
 #[inline]
 fn find_special(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
     let mut at = from;
     while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
@@ -462,71 +498,6 @@ fn find_special(bytes: &[u8], from: usize) -> usize {
     }
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
-}
-
-/// Checks the escape at a backslash: its length, and whether it is a surrogate without its partner.
-fn escape(bytes: &[u8], at: usize) -> Result<(usize, bool), Stop> {
-    match bytes.get(at + 1) {
-        None => Err(Stop::More),
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok((2, false)),
-        Some(b'u') => {
-            let unit = hex4(bytes, at)?;
-            match unit {
-                0xd800..=0xdbff => match (bytes.get(at + 6), bytes.get(at + 7)) {
-                    (None, _) | (Some(b'\\'), None) => Err(Stop::More),
-                    (Some(b'\\'), Some(b'u')) if matches!(hex4(bytes, at + 6)?, 0xdc00..=0xdfff) => Ok((12, false)),
-                    _ => Ok((6, true)),
-                },
-                0xdc00..=0xdfff => Ok((6, true)),
-                _ => Ok((6, false)),
-            }
-        }
-        Some(&byte) => Err(Stop::Bad(at, Cause::Escape(byte))),
-    }
-}
-
-/// Reads the four digits of the `\u` at `at`.
-fn hex4(bytes: &[u8], at: usize) -> Result<u32, Stop> {
-    let mut unit = 0;
-    for index in 2..6 {
-        let byte = *bytes.get(at + index).ok_or(Stop::More)?;
-        let digit = char::from(byte).to_digit(16).ok_or(Stop::Bad(at, Cause::Escape(b'u')))?;
-        unit = unit * 16 + digit;
-    }
-    Ok(unit)
-}
-
-/// Appends the text of the inside of a string that [`Cursor::string`] accepted.
-pub(crate) fn decode(raw: &[u8], out: &mut String) {
-    let mut rest = raw;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        out.push_str(&String::from_utf8_lossy(rest.get(..at).unwrap_or_default()));
-        let (length, lone) = escape(rest, at).unwrap_or((rest.len() - at, true));
-        let escaped = rest.get(at + 1).copied().unwrap_or_default();
-        out.push(match escaped {
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' if lone => char::REPLACEMENT_CHARACTER,
-            b'u' => unicode(rest, at, length),
-            other => char::from(other),
-        });
-        rest = rest.get(at + length..).unwrap_or_default();
-    }
-    out.push_str(&String::from_utf8_lossy(rest));
-}
-
-fn unicode(bytes: &[u8], at: usize, length: usize) -> char {
-    let high = hex4(bytes, at).unwrap_or(0xfffd);
-    let code = if length == 12 {
-        let low = hex4(bytes, at + 6).unwrap_or(0xdc00);
-        0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff)
-    } else {
-        high
-    };
-    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 #[cfg(test)]
@@ -550,16 +521,17 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_decoded() {
-        let decoded = |raw: &[u8]| {
-            let mut text = String::new();
-            decode(raw, &mut text);
-            text
-        };
-        assert_eq!(
-            decoded(br#"a\"b\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud800x"#),
-            "a\"b\\/\u{8}\u{c}\n\r\t\u{e9}\u{1f600}\u{fffd}x"
-        );
-        assert_eq!(decoded(b"\xf0\x9f\x98 \xed\xa0\x80"), "\u{fffd} \u{fffd}\u{fffd}\u{fffd}");
+    fn digits_are_read_whatever_their_number_and_what_follows() {
+        for length in 0..=19 {
+            let number: String = "1234567890987654321".chars().take(length).collect();
+            for follower in
+                ["", ",", "x", ":", "/", "\u{ff}", " 12345678", "\u{ba}\u{ba}\u{ba}\u{ba}", "..........", "AAAAAAAAAA"]
+            {
+                let text = format!("{number}{follower}");
+                let mut mantissa = 0;
+                assert_eq!(digits(text.as_bytes(), 0, &mut mantissa), length, "{text}");
+                assert_eq!(mantissa, number.parse().unwrap_or(0), "{text}");
+            }
+        }
     }
 }

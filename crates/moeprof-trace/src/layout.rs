@@ -5,9 +5,10 @@
 //! remembered gap matches, one comparison stands for reading its tokens. The tokens of a gap alone decide what it
 //! means, so a match is as good as reading it. Gaps that need a notice are not remembered.
 
-use crate::fields::Field;
+use crate::fields::{Field, Within};
 use crate::intern::Interner;
-use crate::json::{Cursor, Kind, List, Scalar, Stop, decode};
+use crate::json::{Cursor, Kind, List, Scalar, Stop};
+use crate::text::decode;
 
 /// Where in an event a gap begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +39,49 @@ pub(crate) struct Turn {
     by_value: bool,
 }
 
+/// The bytes of a gap. Short ones are compared as words, with those bits that belong to them.
+#[derive(Debug)]
+struct Gap {
+    words: [u64; WORDS],
+    masks: [u64; WORDS],
+    bytes: Box<[u8]>,
+}
+
+impl Gap {
+    fn new(bytes: &[u8]) -> Self {
+        let (mut words, mut masks) = ([0; WORDS], [0; WORDS]);
+        for (index, byte) in bytes.iter().enumerate() {
+            if let (Some(word), Some(mask)) = (words.get_mut(index / 8), masks.get_mut(index / 8)) {
+                *word |= u64::from(*byte) << (index % 8 * 8);
+                *mask |= 0xff << (index % 8 * 8);
+            }
+        }
+        Self { words, masks, bytes: bytes.into() }
+    }
+
+    /// As `starts_with`, without a call and mostly without a branch: gaps are a few words long.
+    #[inline]
+    fn begins(&self, text: &[u8]) -> bool {
+        let Some(head) = text.first_chunk::<{ WORDS * 8 }>() else { return text.starts_with(&self.bytes) };
+        let (head, _) = head.as_chunks::<8>();
+        let mut difference = 0;
+        for ((eight, word), mask) in head.iter().zip(self.words).zip(self.masks) {
+            difference |= (u64::from_le_bytes(*eight) ^ word) & mask;
+        }
+        difference == 0 && (self.bytes.len() <= WORDS * 8 || text.starts_with(&self.bytes))
+    }
+}
+
 #[derive(Debug)]
 struct Step {
-    gap: Box<[u8]>,
+    gap: Gap,
     turn: Turn,
     /// The gaps that followed last, the latest first.
     next: [usize; 2],
 }
+
+/// Words of a gap that are compared at once.
+const WORDS: usize = 6;
 
 /// Gaps by the gap before them.
 #[derive(Debug)]
@@ -57,18 +94,19 @@ pub(crate) struct Layout {
 /// Irregular files have any number of gaps; beyond this many they are read token by token.
 const MOST_STEPS: usize = 1024;
 const LONGEST_GAP: usize = 256;
+/// The steps that stand for "nothing is known about the gap before"; those of known gaps follow, by code.
+const LEVELS: [Level; 3] = [Level::Start, Level::Event, Level::Args];
 /// No gap has this number.
 const NONE: usize = usize::MAX;
 
 impl Layout {
     pub(crate) fn new() -> Self {
-        // The first three stand for "nothing is known about the gap before", at each level.
         let nothing = |level| Step {
-            gap: Box::default(),
+            gap: Gap::new(&[]),
             turn: Turn { field: Field::Ignored, level, args: false, key: false, by_value: false },
             next: [NONE; 2],
         };
-        let steps = [Level::Start, Level::Event, Level::Args].map(nothing).into_iter().collect();
+        let steps = LEVELS.map(nothing).into_iter().collect();
         Self { steps, known: Interner::default(), scratch: Vec::new() }
     }
 
@@ -78,13 +116,13 @@ impl Layout {
         let rest = cursor.bytes.get(cursor.at..)?;
         let [first, second] = self.steps.get(before)?.next;
         let step = self.steps.get(first)?;
-        if begins_with(rest, &step.gap) {
-            cursor.at += step.gap.len();
+        if step.gap.begins(rest) {
+            cursor.at += step.gap.bytes.len();
             return Some((first, step.turn));
         }
         let step = self.steps.get(second)?;
-        if begins_with(rest, &step.gap) {
-            cursor.at += step.gap.len();
+        if step.gap.begins(rest) {
+            cursor.at += step.gap.bytes.len();
             let turn = step.turn;
             self.follow(before, second);
             return Some((second, turn));
@@ -103,12 +141,12 @@ impl Layout {
         self.scratch.push(level as u8);
         self.scratch.extend_from_slice(gap);
         let number = match self.known.get(&self.scratch) {
-            Some(number) => number as usize,
+            Some(code) => LEVELS.len() + code as usize,
             None if self.steps.len() >= MOST_STEPS => return unknown,
             None => {
                 let number = self.steps.len();
-                self.known.insert(&self.scratch, u32::try_from(number).unwrap_or_default());
-                self.steps.push(Step { gap: gap.into(), turn, next: [NONE; 2] });
+                self.known.insert(&self.scratch);
+                self.steps.push(Step { gap: Gap::new(gap), turn, next: [NONE; 2] });
                 number
             }
         };
@@ -123,74 +161,85 @@ impl Layout {
     }
 }
 
-/// As `starts_with`, without a call: gaps are a few words long.
-#[inline]
-fn begins_with(text: &[u8], gap: &[u8]) -> bool {
-    let Some(text) = text.get(..gap.len()) else { return false };
-    let (text_words, text_rest) = text.as_chunks::<8>();
-    let (gap_words, gap_rest) = gap.as_chunks::<8>();
-    for (left, right) in text_words.iter().zip(gap_words) {
-        if u64::from_le_bytes(*left) != u64::from_le_bytes(*right) {
-            return false;
-        }
-    }
-    if let (Some(left), Some(right)) = (text.last_chunk::<8>(), gap.last_chunk::<8>()) {
-        return u64::from_le_bytes(*left) == u64::from_le_bytes(*right);
-    }
-    text_rest.iter().zip(gap_rest).all(|(left, right)| left == right)
-}
-
 /// Reads the gap at the cursor token by token; `value` is what stands before it.
 pub(crate) fn gap(cursor: &mut Cursor<'_, '_>, level: Level, value: Scalar) -> Result<Turn, Stop> {
     let mut turn = Turn { field: Field::Ignored, level, args: false, key: false, by_value: false };
-    let mut value = value;
-    let mut fresh = level == Level::Start;
-    if fresh {
+    let mut value = Some(value);
+    if level == Level::Start {
         turn.level = Level::Event;
+        value = None;
     }
     loop {
-        if !fresh {
+        if let Some(value) = value {
             List::OBJECT.after(cursor, value)?;
         }
-        if !List::OBJECT.next(cursor)? {
-            if turn.level == Level::Event {
-                turn.level = Level::End;
+        if List::OBJECT.next(cursor)? {
+            if member(cursor, &mut turn)? {
                 return Ok(turn);
             }
+            // Args were opened, and what follows their brace is read in the same way.
+            value = None;
+        } else if turn.level == Level::Event {
+            turn.level = Level::End;
+            return Ok(turn);
+        } else {
             turn.level = Level::Event;
-            value = Scalar::NONE;
-            fresh = false;
-            continue;
+            value = Some(Scalar::NONE);
         }
-        turn.key = true;
-        let key = cursor.key()?;
-        if turn.level == Level::Args {
-            turn.field = look_up(cursor, key, Field::of_args);
-            return Ok(turn);
-        }
-        turn.field = look_up(cursor, key, Field::of_event);
-        if turn.field != Field::Args {
-            return Ok(turn);
-        }
-        turn.args = true;
-        turn.field = Field::Ignored;
-        if cursor.bytes.get(cursor.at) != Some(&b'{') {
-            turn.by_value = true;
-            return Ok(turn);
-        }
-        cursor.at += 1;
-        turn.level = Level::Args;
-        fresh = true;
     }
 }
 
+/// Reads a key. False where it is that of args, whose brace was passed: there is no value to read yet.
+fn member(cursor: &mut Cursor<'_, '_>, turn: &mut Turn) -> Result<bool, Stop> {
+    turn.key = true;
+    let key = cursor.key()?;
+    if turn.level == Level::Args {
+        turn.field = look_up(cursor, key, Within::Args);
+        return Ok(true);
+    }
+    turn.field = look_up(cursor, key, Within::Event);
+    if turn.field != Field::Args {
+        return Ok(true);
+    }
+    turn.args = true;
+    turn.field = Field::Ignored;
+    if cursor.bytes.get(cursor.at) != Some(&b'{') {
+        turn.by_value = true;
+        return Ok(true);
+    }
+    cursor.at += 1;
+    turn.level = Level::Args;
+    Ok(false)
+}
+
 /// Finds what a key stands for; a key with escapes is decoded first.
-fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, of: impl Fn(&[u8]) -> Field) -> Field {
+fn look_up(cursor: &Cursor<'_, '_>, key: Scalar, within: Within) -> Field {
     let raw = cursor.slice(key);
     if key.kind == Kind::Plain {
-        return of(raw);
+        return Field::of(within, raw);
     }
     let mut text = String::new();
     decode(raw, &mut text);
-    of(text.as_bytes())
+    Field::of(within, text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_begins_a_text_as_its_bytes_do() {
+        let text: Vec<u8> = (0..120u8).map(|byte| byte.wrapping_mul(37) | 0x80).collect();
+        for length in 0..100 {
+            let gap = Gap::new(&text[..length]);
+            for cut in 0..text.len() {
+                assert_eq!(gap.begins(&text[..cut]), cut >= length, "{length} {cut}");
+            }
+            for place in 0..text.len() {
+                let mut other = text.clone();
+                other[place] ^= 1;
+                assert_eq!(gap.begins(&other), place >= length, "{length} {place}");
+            }
+        }
+    }
 }

@@ -24,18 +24,24 @@ mod document;
 mod error;
 mod event;
 mod fields;
+mod formats;
+mod inflate;
 mod intern;
 mod json;
 mod layout;
 mod metadata;
 mod notices;
+mod parts;
 mod recover;
 mod source;
+mod spellings;
 mod tables;
+mod text;
 mod time;
+mod values;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -44,9 +50,17 @@ pub use crate::error::{Position, TraceError};
 pub use crate::notices::Notice;
 pub use crate::tables::EventCount;
 
-use crate::document::Reader;
+use crate::document::{Orders, Part, Reader};
 use crate::error::Failure;
+use crate::inflate::InflateLimits;
+use crate::parts::Joined;
 use crate::source::Source;
+
+/// Threads that pay: further ones mostly wait for memory.
+const MOST_THREADS: usize = 8;
+/// Plain files from this size on are read in parts, and compressed ones from the other on a thread beside.
+const PARTS_FROM: u64 = 16 << 20;
+const INFLATE_BESIDE_FROM: u64 = 1 << 18;
 
 /// How to read.
 #[derive(Debug, Clone)]
@@ -54,11 +68,23 @@ pub struct ReadOptions {
     recover: bool,
     skip_categories: Vec<String>,
     chunk: usize,
+    max_event_bytes: u64,
+    inflate: InflateLimits,
+    threads: usize,
+    parts_from: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { recover: false, skip_categories: Vec::new(), chunk: source::CHUNK }
+        Self {
+            recover: false,
+            skip_categories: Vec::new(),
+            chunk: source::CHUNK,
+            max_event_bytes: 1 << 30,
+            inflate: InflateLimits::default(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
+            parts_from: PARTS_FROM,
+        }
     }
 }
 
@@ -88,6 +114,47 @@ impl ReadOptions {
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk = bytes;
         self
+    }
+
+    /// Refuses a single event or metadata value that is longer; 1 GiB by default, and never more than 2 GiB.
+    #[must_use]
+    pub fn max_event_bytes(mut self, bytes: u64) -> Self {
+        self.max_event_bytes = bytes.min(i32::MAX as u64);
+        self
+    }
+
+    /// Refuses compressed data that inflates to more; 64 GiB by default.
+    #[must_use]
+    pub fn max_inflated_bytes(mut self, bytes: u64) -> Self {
+        self.inflate.max_bytes = bytes;
+        self
+    }
+
+    /// Refuses compressed data that inflates to more than `ratio` times its size once there are `from` bytes of text;
+    /// 400 times from 1 GiB on by default.
+    #[must_use]
+    pub fn max_inflate_ratio(mut self, ratio: u64, from: u64) -> Self {
+        self.inflate.max_ratio = ratio;
+        self.inflate.ratio_from = from;
+        self
+    }
+
+    /// Uses at most so many threads; by default as many as there are cores, and at most 8. The result is the same.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Reads plain files of this size in parts, one for each thread; 16 MiB by default.
+    #[must_use]
+    pub fn parts_from(mut self, bytes: u64) -> Self {
+        self.parts_from = bytes;
+        self
+    }
+
+    fn orders(&self) -> Orders<'_> {
+        Orders { recover: self.recover, skip: &self.skip_categories, max_event_bytes: self.max_event_bytes }
     }
 }
 
@@ -125,21 +192,55 @@ pub struct KinetoFile {
 
 /// Reads a file, which is gzip where its first two bytes say so.
 pub fn read_kineto(path: &Path, options: &ReadOptions) -> Result<KinetoFile, TraceError> {
-    let file = File::open(path).map_err(|error| Failure::Io(error).of(path))?;
-    read(Box::new(file), options).map_err(|failure| failure.of(path))
+    read_path(path, options).map_err(|failure| failure.of(path))
 }
 
-/// Reads from anywhere; errors then name no file.
+/// Reads from anywhere, on the calling thread; errors then name no file.
 pub fn read_kineto_from(reader: impl Read, options: &ReadOptions) -> Result<KinetoFile, TraceError> {
-    read(Box::new(reader), options).map_err(|failure| failure.of(Path::new("")))
+    let read = || read_source(Source::new(Box::new(reader), options.chunk, options.inflate)?, options);
+    read().map_err(|failure| failure.of(Path::new("")))
 }
 
-fn read<'a>(input: Box<dyn Read + 'a>, options: &'a ReadOptions) -> Result<KinetoFile, Failure> {
-    let source = Source::new(input, options.chunk).map_err(Failure::Io)?;
-    let mut reader = Reader::new(source, options.recover, &options.skip_categories);
+fn read_path(path: &Path, options: &ReadOptions) -> Result<KinetoFile, Failure> {
+    let mut file = File::open(path)?;
+    let about = file.metadata()?;
+    let size = if about.is_file() && options.threads > 1 { about.len() } else { 0 };
+    if size >= options.parts_from.min(INFLATE_BESIDE_FROM) {
+        let mut magic = Vec::with_capacity(inflate::GZIP.len());
+        file.by_ref().take(inflate::GZIP.len() as u64).read_to_end(&mut magic)?;
+        file.rewind()?;
+        if magic == inflate::GZIP {
+            return read_beside(file, options);
+        }
+        if size >= options.parts_from
+            && let Some(joined) = parts::read(path, size, options.threads as u64, options)
+        {
+            return finish(joined, false);
+        }
+    }
+    read_source(Source::new(Box::new(file), options.chunk, options.inflate)?, options)
+}
+
+/// Reads a compressed file, which another thread inflates.
+fn read_beside(file: File, options: &ReadOptions) -> Result<KinetoFile, Failure> {
+    let limits = options.inflate;
+    std::thread::scope(|scope| {
+        let (sender, piped) = inflate::pipe();
+        scope.spawn(move || inflate::inflate(file, limits, &sender));
+        read_source(Source::piped(piped, options.chunk), options)
+    })
+}
+
+fn read_source(source: Source<'_>, options: &ReadOptions) -> Result<KinetoFile, Failure> {
+    let mut reader = Reader::new(source, options.orders(), Part::Whole);
     reader.read()?;
-    let bytes_read = reader.bytes_read();
-    let tables = reader.tables.finish().map_err(|error| Failure::Io(std::io::Error::other(error)))?;
+    let (bytes_read, partial) = (reader.bytes_read(), reader.partial);
+    let Reader { tables, notices, metadata, .. } = reader;
+    finish(Joined { tables, notices, metadata, bytes_read }, partial)
+}
+
+fn finish(joined: Joined, partial: bool) -> Result<KinetoFile, Failure> {
+    let tables = joined.tables.finish().map_err(|error| Failure::Io(std::io::Error::other(error)))?;
     Ok(KinetoFile {
         events: tables.events,
         names: tables.names,
@@ -149,10 +250,10 @@ fn read<'a>(input: Box<dyn Read + 'a>, options: &'a ReadOptions) -> Result<Kinet
         labels: tables.labels,
         categories: tables.categories,
         phases: tables.phases,
-        metadata_json: reader.metadata.into_json(),
-        notices: reader.notices.into_vec(),
+        metadata_json: joined.metadata.into_json(),
+        notices: joined.notices.into_vec(),
         event_counts: tables.event_counts,
-        partial: reader.partial,
-        bytes_read,
+        partial,
+        bytes_read: joined.bytes_read,
     })
 }

@@ -1,6 +1,7 @@
 //! The top-level keys of a file but `traceEvents`, written again as valid JSON: what was accepted with a notice is repaired.
 
-use crate::json::{Cause, Cursor, Kind, List, MAX_DEPTH, Scalar, Stop, decode};
+use crate::json::{Cause, Cursor, Kind, List, MAX_DEPTH, Scalar, Stop};
+use crate::text::decode;
 
 /// Keys and values in file order. A key that comes again takes the value, and keeps its place.
 #[derive(Debug, Default)]
@@ -12,6 +13,11 @@ impl Metadata {
             Some((_, value)) => *value = json,
             None => self.0.push((key, json)),
         }
+    }
+
+    /// Sets the keys of the text that follows.
+    pub(crate) fn append(&mut self, other: Self) {
+        other.0.into_iter().for_each(|(key, json)| self.set(key, json));
     }
 
     pub(crate) fn into_json(self) -> String {

@@ -73,6 +73,18 @@ impl Notices {
         self.0.push(Notice { slug: slug.text(), count: 1, first, example });
     }
 
+    /// Adds the notices of the text that follows, of which `lines` lines lie before.
+    pub(crate) fn append(&mut self, other: Self, lines: u64) {
+        for mut notice in other.0 {
+            if let Some(known) = self.0.iter_mut().find(|known| known.slug == notice.slug) {
+                known.count += notice.count;
+            } else {
+                notice.first.line += lines;
+                self.0.push(notice);
+            }
+        }
+    }
+
     pub(crate) fn into_vec(self) -> Vec<Notice> {
         self.0
     }

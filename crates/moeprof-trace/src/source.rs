@@ -4,16 +4,14 @@
 //! pending bytes move to the front and more follow, so that whatever is being read comes to lie in one piece. Only a
 //! single event or metadata value longer than a chunk makes the buffer grow.
 
-use std::io::{self, BufRead, BufReader, Read};
-
-use flate2::bufread::GzDecoder;
+use std::cell::Cell;
+use std::io::{self, BufReader, Read};
 
 use crate::error::{Failure, Position};
+use crate::inflate::{self, Counted, GZIP, InflateLimits, Members, Piped, TooMuch};
 
-/// Bytes asked for at a time.
-pub(crate) const CHUNK: usize = 1 << 20;
-const COMPRESSED_CHUNK: usize = 1 << 16;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Bytes asked for at a time: what was read stays in the cache of one core until it is parsed.
+pub(crate) const CHUNK: usize = 1 << 18;
 
 /// How the input came to its end, where not as it should.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,70 +33,8 @@ impl Damage {
 
 enum Input<'a> {
     Plain(Box<dyn Read + 'a>),
-    Gzip(Members<BufReader<Box<dyn Read + 'a>>>),
-}
-
-/// All members of a gzip file, one after the other.
-struct Members<B> {
-    state: State<B>,
-    zeros: bool,
-}
-
-enum State<B> {
-    Member(Box<GzDecoder<B>>),
-    Between(B),
-    Done,
-}
-
-impl<B: BufRead> Members<B> {
-    fn new(reader: B) -> Self {
-        Self { state: State::Between(reader), zeros: false }
-    }
-
-    fn next_member(&mut self, mut reader: B) -> io::Result<()> {
-        loop {
-            let bytes = reader.fill_buf()?;
-            let count = bytes.len();
-            match bytes.first() {
-                None => return Ok(()),
-                Some(0) => {
-                    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
-                    self.zeros = true;
-                    reader.consume(zeros);
-                    if zeros < count {
-                        let text = "something that is not gzip follows the compressed data";
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-                    }
-                }
-                Some(&byte) if byte == GZIP[0] && !self.zeros => {
-                    self.state = State::Member(Box::new(GzDecoder::new(reader)));
-                    return Ok(());
-                }
-                Some(_) => {
-                    let text = "something that is not gzip follows the compressed data";
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-                }
-            }
-        }
-    }
-}
-
-impl<B: BufRead> Read for Members<B> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Done => return Ok(0),
-                State::Between(reader) => self.next_member(reader)?,
-                State::Member(mut decoder) => match decoder.read(out)? {
-                    0 => self.state = State::Between(decoder.into_inner()),
-                    count => {
-                        self.state = State::Member(decoder);
-                        return Ok(count);
-                    }
-                },
-            }
-        }
-    }
+    Gzip(Members<BufReader<Counted<Box<dyn Read + 'a>>>>),
+    Piped(Piped),
 }
 
 /// The refillable window over the uncompressed text.
@@ -113,6 +49,8 @@ pub(crate) struct Source<'a> {
     /// Bytes and line feeds before the buffer.
     offset: u64,
     lines: u64,
+    /// A place in the buffer and the line feeds before it in the buffer, from where the next count goes on.
+    mark: Cell<(usize, u64)>,
     chunk: usize,
     ended: bool,
     damage: Option<Damage>,
@@ -120,28 +58,39 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// Looks at the first two bytes to tell gzip from plain text.
-    pub(crate) fn new(mut reader: Box<dyn Read + 'a>, chunk: usize) -> io::Result<Self> {
+    pub(crate) fn new(mut reader: Box<dyn Read + 'a>, chunk: usize, limits: InflateLimits) -> io::Result<Self> {
         let mut magic = Vec::with_capacity(GZIP.len());
         reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut magic)?;
         let zipped = magic == GZIP;
         let whole: Box<dyn Read + 'a> = Box::new(io::Cursor::new(magic).chain(reader));
-        let input = if zipped {
-            Input::Gzip(Members::new(BufReader::with_capacity(COMPRESSED_CHUNK, whole)))
-        } else {
-            Input::Plain(whole)
-        };
-        Ok(Self {
+        let input = if zipped { Input::Gzip(inflate::members(whole, limits)) } else { Input::Plain(whole) };
+        Ok(Self::of(input, chunk, 0))
+    }
+
+    /// Plain text that begins at an offset of its file; lines count from 1 nevertheless.
+    pub(crate) fn part(reader: Box<dyn Read + 'a>, chunk: usize, offset: u64) -> Self {
+        Self::of(Input::Plain(reader), chunk, offset)
+    }
+
+    /// Text that another thread inflates.
+    pub(crate) fn piped(piped: Piped, chunk: usize) -> Self {
+        Self::of(Input::Piped(piped), chunk, 0)
+    }
+
+    fn of(input: Input<'a>, chunk: usize, offset: u64) -> Self {
+        Self {
             input,
             buffer: Vec::new(),
             start: 0,
             end: 0,
             valid: 0,
-            offset: 0,
+            offset,
             lines: 0,
+            mark: Cell::new((0, 0)),
             chunk: chunk.max(1),
             ended: false,
             damage: None,
-        })
+        }
     }
 
     pub(crate) fn window(&self) -> &[u8] {
@@ -160,8 +109,16 @@ impl<'a> Source<'a> {
     /// Returns the place of a byte of the window.
     pub(crate) fn position(&self, at: usize) -> Position {
         let index = (self.start + at).min(self.end);
-        let before = self.buffer.get(..index).unwrap_or_default();
-        Position { byte: self.offset + index as u64, line: self.lines + line_feeds(before) + 1 }
+        Position { byte: self.offset + index as u64, line: self.lines + self.lines_before(index) + 1 }
+    }
+
+    /// Counts the line feeds in the buffer before a place, on from where the last count ended.
+    fn lines_before(&self, index: usize) -> u64 {
+        let (known, lines) = self.mark.get();
+        let (from, lines) = if known <= index { (known, lines) } else { (0, 0) };
+        let lines = lines + line_feeds(self.buffer.get(from..index).unwrap_or_default());
+        self.mark.set((index, lines));
+        lines
     }
 
     pub(crate) fn damage(&self) -> Option<&Damage> {
@@ -170,7 +127,11 @@ impl<'a> Source<'a> {
 
     /// Tells whether zero bytes followed the last gzip member.
     pub(crate) fn zeros_after_members(&self) -> bool {
-        matches!(&self.input, Input::Gzip(members) if members.zeros)
+        match &self.input {
+            Input::Plain(_) => false,
+            Input::Gzip(members) => members.zeros(),
+            Input::Piped(piped) => piped.zeros(),
+        }
     }
 
     /// Returns how many bytes of text were read so far.
@@ -195,6 +156,7 @@ impl<'a> Source<'a> {
             let result = match &mut self.input {
                 Input::Plain(reader) => reader.read(free),
                 Input::Gzip(members) => members.read(free),
+                Input::Piped(piped) => piped.read(free),
             };
             match result {
                 Ok(0) => self.ended = true,
@@ -211,7 +173,10 @@ impl<'a> Source<'a> {
     }
 
     fn damage_of(&self, error: io::Error) -> Result<Damage, Failure> {
-        let zipped = matches!(self.input, Input::Gzip(_));
+        let zipped = !matches!(self.input, Input::Plain(_));
+        if let Some(TooMuch(text)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            return Err(Failure::Malformed(self.position(self.end - self.start), text.clone()));
+        }
         match error.kind() {
             _ if !zipped || error.raw_os_error().is_some() => Err(Failure::Io(error)),
             io::ErrorKind::UnexpectedEof => Ok(Damage::Cut),
@@ -223,8 +188,8 @@ impl<'a> Source<'a> {
     }
 
     fn compact(&mut self) {
-        let gone = self.buffer.get(..self.start).unwrap_or_default();
-        self.lines += line_feeds(gone);
+        self.lines += self.lines_before(self.start);
+        self.mark.set((0, 0));
         self.offset += self.start as u64;
         self.buffer.copy_within(self.start..self.end, 0);
         self.valid = self.valid.saturating_sub(self.start);

@@ -1,17 +1,16 @@
 //! Events to rows: values are checked and converted here, once an event is known to be whole.
 
 use arrow_array::RecordBatch;
-use arrow_array::builder::StringViewBuilder;
 use arrow_schema::ArrowError;
 
-use crate::columns::{self, CollectiveArgs, DeviceArgs, Events, Labels};
-use crate::error::Position;
+use crate::columns::{self, CollectiveArgs, DeviceArgs, Events, Labels, Texts};
 use crate::event::Event;
-use crate::fields::Field;
+use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS, Field};
 use crate::intern::Interner;
-use crate::json::{Cause, Kind, Scalar, decode};
-use crate::notices::{Notices, Slug};
-use crate::time;
+use crate::json::{Cause, Kind, Quirk, Scalar};
+use crate::notices::Slug;
+use crate::spellings::{Context, Spellings};
+use crate::values::{id, integer, time, unsigned};
 
 /// How many events of a category were kept and skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,81 +24,16 @@ pub struct EventCount {
     pub skipped: u64,
 }
 
-/// What an event's values are read from.
-pub(crate) struct Context<'a> {
-    pub(crate) window: &'a [u8],
-    pub(crate) place: &'a dyn Fn(usize) -> Position,
-}
-
-impl Context<'_> {
-    fn raw(&self, value: &Scalar) -> &[u8] {
-        self.window.get(value.start..value.end).unwrap_or_default()
-    }
-
-    pub(crate) fn text(&self, value: &Scalar) -> String {
-        let mut text = String::new();
-        if value.kind == Kind::Coded {
-            decode(self.raw(value), &mut text);
-        } else {
-            text.push_str(&String::from_utf8_lossy(self.raw(value)));
-        }
-        text
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Category {
-    count: EventCount,
+    kept: u64,
+    skipped: u64,
     skip: bool,
     code: Option<u16>,
 }
 
-/// Strings by their spelling in the file: escapes are decoded once for each new spelling.
-#[derive(Debug, Default)]
-struct Spellings {
-    /// The spelling before this one; categories and phases come in runs.
-    last: (Vec<u8>, u32),
-    raw: Interner,
-    decoded: Interner,
-}
-
-impl Spellings {
-    /// Returns the code of a value, and its text where it is new and gets the code `next`.
-    #[inline]
-    fn code(&mut self, context: &Context<'_>, value: &Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
-        let raw = context.raw(value);
-        if self.last.0 == raw && next > 0 {
-            return Ok((self.last.1, None));
-        }
-        let (code, new) = match self.raw.get(raw) {
-            Some(code) => (code, None),
-            None => self.new_code(context, value, next)?,
-        };
-        self.last.0.clear();
-        self.last.0.extend_from_slice(raw);
-        self.last.1 = code;
-        Ok((code, new))
-    }
-
-    #[cold]
-    fn new_code(&mut self, context: &Context<'_>, value: &Scalar, next: usize) -> Result<(u32, Option<String>), Cause> {
-        let text = context.text(value);
-        let known = self.decoded.get(text.as_bytes());
-        let code = match known {
-            Some(code) => code,
-            None => u32::try_from(next).ok().filter(|&code| code < u32::MAX).ok_or(Cause::TooMany("names"))?,
-        };
-        self.raw.insert(context.raw(value), code);
-        if known.is_some() {
-            return Ok((code, None));
-        }
-        self.decoded.insert(text.as_bytes(), code);
-        Ok((code, Some(text)))
-    }
-}
-
 /// All tables of a file while they grow.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tables {
     skip: Vec<String>,
     events: Events,
@@ -108,17 +42,15 @@ pub(crate) struct Tables {
     labels: Labels,
     category_spellings: Spellings,
     categories: Vec<Category>,
-    kept_categories: Vec<String>,
-    phase_spellings: Spellings,
-    phases: Vec<String>,
-    name_spellings: Spellings,
-    names: StringViewBuilder,
-    name_count: usize,
-    track_codes: Interner,
+    /// Codes into `category_spellings` by code of a kept category.
+    kept_categories: Vec<u32>,
+    phases: Spellings,
+    names: Spellings,
+    /// Process and thread, the length of the former before it.
+    tracks: Interner,
     track_key: Vec<u8>,
-    last_track: (Vec<u8>, u32),
-    processes: Vec<String>,
-    threads: Vec<String>,
+    recent_tracks: [Option<RecentTrack>; RECENT_TRACKS],
+    track_bytes: usize,
 }
 
 /// The tables as record batches and lists.
@@ -134,114 +66,247 @@ pub(crate) struct Finished {
     pub(crate) event_counts: Vec<EventCount>,
 }
 
-const DEVICE_NUMBERS: [Field; 11] = [
-    Field::Device,
-    Field::Stream,
-    Field::GridX,
-    Field::GridY,
-    Field::GridZ,
-    Field::BlockX,
-    Field::BlockY,
-    Field::BlockZ,
-    Field::Registers,
-    Field::SharedMemory,
-    Field::Bytes,
-];
-const COLLECTIVE_TEXTS: [Field; 5] =
-    [Field::Collective, Field::DataType, Field::GroupName, Field::GroupDescription, Field::GroupRanks];
-const COLLECTIVE_NUMBERS: [Field; 5] =
-    [Field::InElements, Field::OutElements, Field::GroupSize, Field::SourceRank, Field::DestinationRank];
+/// A track whose process and thread are natural numbers: most are, and few take turns.
+#[derive(Debug, Clone, Copy)]
+struct RecentTrack {
+    process: u64,
+    thread: u64,
+    code: u32,
+}
+
+const RECENT_TRACKS: usize = 16;
+
+/// The codes of an event's strings.
+struct Codes {
+    phase: u8,
+    category: u16,
+    name: u32,
+    track: u32,
+}
+
+const MOST_PHASES: usize = 1 << u8::BITS;
+const MOST_CATEGORIES: usize = 1 << u16::BITS;
 
 impl Tables {
     pub(crate) fn new(skip: &[String]) -> Self {
         Self { skip: skip.to_vec(), ..Self::default() }
     }
 
-    /// Stores an event, or counts it where its category is skipped.
+    /// Stores an event, or counts it where its category is skipped. An event that is refused leaves no trace.
     #[inline]
-    pub(crate) fn push(&mut self, event: &Event, context: &Context<'_>, notices: &mut Notices) -> Result<(), Cause> {
-        let category = self.category(event, context)?;
-        let Some(entry) = self.categories.get_mut(category) else { return Ok(()) };
-        if entry.skip {
-            entry.count.skipped += 1;
-            return Ok(());
+    pub(crate) fn push(&mut self, event: &Event, context: &Context<'_>, quirks: &mut Vec<Quirk>) -> Result<(), Cause> {
+        let category_text = text_or_empty(event, Field::Category);
+        let category = self.category_spellings.get(context, category_text);
+        if self.is_skipped(category, context, category_text) {
+            return self.skip(category, context, category_text);
         }
+        let start = time(event, Field::Start, context)?;
+        let duration = time(event, Field::Duration, context)?;
         let row = u32::try_from(self.events.phase.len()).map_err(|_| Cause::TooMany("events"))?;
-        let mut times = [None; 2];
-        for (time, field) in times.iter_mut().zip([Field::Start, Field::Duration]) {
-            if let Some(value) = number(event, field) {
-                let read = time::nanoseconds(value, context.raw(value)).map_err(|_| Cause::TimeRange)?;
-                *time = Some(read.value);
-                if read.rounded {
-                    notices.add(Slug::SubNanosecond, || ((context.place)(value.start), context.text(value)));
-                }
+        self.check_args(event, context)?;
+        let codes = self.codes(event, context, category)?;
+        for (time, field) in [(&start, Field::Start), (&duration, Field::Duration)] {
+            if let (Some(slug), Some(value)) = (time.slug(), event.get(field)) {
+                quirks.push(Quirk::of(slug, value));
             }
         }
-        let phase = self.phase(event, context)?;
-        let name = self.name(event, context)?;
-        let track = self.track(event, context)?;
-        let code = self.keep(category)?;
-        if times[0].is_none() && event.get(Field::Phase).is_some_and(|phase| context.raw(phase) == b"X") {
-            notices.add(Slug::MissingTime, || {
-                let name = event.get(Field::Name).map(|name| context.text(name)).unwrap_or_default();
-                ((context.place)(event.start), name)
-            });
+        if start.value().is_none() {
+            note_missing_time(event, context, quirks);
         }
-        self.events.phase.push(phase);
-        self.events.category.push(code);
-        self.events.name.push(name);
-        self.events.track.push(track);
-        self.events.start.push(times[0]);
-        self.events.duration.push(times[1]);
-        self.events.correlation.push(id(event, Field::Correlation, context, notices));
-        self.events.external_id.push(id(event, Field::ExternalId, context, notices));
-        self.push_args(event, context, row);
+        self.events.phase.push(codes.phase);
+        self.events.category.push(codes.category);
+        self.events.name.push(codes.name);
+        self.events.track.push(codes.track);
+        self.events.start.push(start.value());
+        self.events.duration.push(duration.value());
+        self.events.correlation.push(id(event, Field::Correlation, context, quirks));
+        self.events.external_id.push(id(event, Field::ExternalId, context, quirks));
+        self.push_args(event, context, row, quirks);
         Ok(())
     }
 
     #[inline]
-    fn push_args(&mut self, event: &Event, context: &Context<'_>, row: u32) {
+    fn is_skipped(&self, category: Option<u32>, context: &Context<'_>, text: &Scalar) -> bool {
+        match category.and_then(|code| self.categories.get(code as usize)) {
+            Some(category) => category.skip,
+            None => !self.skip.is_empty() && self.skip.contains(&context.text(text)),
+        }
+    }
+
+    fn skip(&mut self, category: Option<u32>, context: &Context<'_>, text: &Scalar) -> Result<(), Cause> {
+        let index = self.category(category, context, text)?;
+        if let Some(category) = self.categories.get_mut(index as usize) {
+            category.skipped += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a category, which may be new.
+    #[inline]
+    fn category(&mut self, known: Option<u32>, context: &Context<'_>, text: &Scalar) -> Result<u32, Cause> {
+        if let Some(code) = known {
+            return Ok(code);
+        }
+        let code = self.category_spellings.add(context, text).ok_or(Cause::TooMany("categories"))?;
+        let skip = self.skip.contains(&context.text(text));
+        self.categories.push(Category { skip, ..Category::default() });
+        Ok(code)
+    }
+
+    /// Looks the strings of an event up. Only where all of them fit are new ones added, and the event is counted.
+    #[inline]
+    fn codes(&mut self, event: &Event, context: &Context<'_>, category: Option<u32>) -> Result<Codes, Cause> {
+        let (phase_text, name_text) = (text_or_empty(event, Field::Phase), text_or_empty(event, Field::Name));
+        let phase = self.phases.get(context, phase_text);
+        let name = self.names.get(context, name_text);
+        let track = self.find_track(event, context);
+        let kept = category.and_then(|code| self.categories.get(code as usize)).and_then(|category| category.code);
+        if phase.is_none() || kept.is_none() || name.is_none() || track.is_none() {
+            self.check_room(phase.is_none(), kept.is_none(), track.is_none())?;
+        }
+        let name = match name {
+            Some(code) => code,
+            None => self.names.add(context, name_text).ok_or(Cause::TooMany("names"))?,
+        };
+        let phase = match phase {
+            Some(code) => code,
+            None => self.phases.add(context, phase_text).ok_or(Cause::TooMany("phases"))?,
+        };
+        let track = match track {
+            Some(code) => code,
+            None => self.add_track()?,
+        };
+        let index = self.category(category, context, text_or_empty(event, Field::Category))?;
+        let phase = u8::try_from(phase).map_err(|_| Cause::TooMany("phases"))?;
+        Ok(Codes { phase, category: self.keep(index)?, name, track })
+    }
+
+    /// Refuses an event whose new strings would be more than the codes can tell apart.
+    #[cold]
+    fn check_room(&self, phase: bool, category: bool, track: bool) -> Result<(), Cause> {
+        if phase && self.phases.texts.len() >= MOST_PHASES {
+            return Err(Cause::TooMany("phases"));
+        }
+        if category && self.kept_categories.len() >= MOST_CATEGORIES {
+            return Err(Cause::TooMany("categories"));
+        }
+        if track && self.track_bytes + self.track_key.len() > i32::MAX as usize {
+            return Err(Cause::TooMany("tracks"));
+        }
+        Ok(())
+    }
+
+    /// Looks a track up; where it is not among the recent ones, `track_key` is its key afterwards.
+    #[inline]
+    fn find_track(&mut self, event: &Event, context: &Context<'_>) -> Option<u32> {
+        let numbers = natural(event, Field::Process).zip(natural(event, Field::Thread));
+        let place =
+            numbers.map(|(process, thread)| process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64);
+        let place = place.and_then(|place| self.recent_tracks.get_mut(usize::try_from(place).ok()?));
+        if let (Some(Some(recent)), Some((process, thread))) = (&place, numbers)
+            && recent.process == process
+            && recent.thread == thread
+        {
+            return Some(recent.code);
+        }
+        track_key(event, context, &mut self.track_key);
+        let code = self.tracks.get(&self.track_key)?;
+        if let (Some(place), Some((process, thread))) = (place, numbers) {
+            *place = Some(RecentTrack { process, thread, code });
+        }
+        Some(code)
+    }
+
+    #[cold]
+    fn add_track(&mut self) -> Result<u32, Cause> {
+        self.track_bytes += self.track_key.len();
+        self.tracks.insert(&self.track_key).ok_or(Cause::TooMany("tracks"))
+    }
+
+    /// Counts a kept event of a category and returns its code.
+    #[inline]
+    fn keep(&mut self, index: u32) -> Result<u16, Cause> {
+        const TOO_MANY: Cause = Cause::TooMany("categories");
+        let category = self.categories.get_mut(index as usize).ok_or(TOO_MANY)?;
+        category.kept += 1;
+        if let Some(code) = category.code {
+            return Ok(code);
+        }
+        let code = u16::try_from(self.kept_categories.len()).map_err(|_| TOO_MANY)?;
+        self.kept_categories.push(index);
+        Ok(*category.code.insert(code))
+    }
+
+    /// Refuses an event whose texts do not fit into their columns.
+    #[inline]
+    fn check_args(&self, event: &Event, context: &Context<'_>) -> Result<(), Cause> {
+        // A byte becomes at most three: U+FFFD.
+        let size = |field| event.get(field).map_or(0, |value| context.raw(value).len().saturating_mul(3));
+        let labels = [Field::LabelName, Field::Labels, Field::SortIndex];
+        if event.has_any(labels[0].bit() | labels[1].bit() | labels[2].bit())
+            && !self.labels.value.has_room(labels.map(size).into_iter().max().unwrap_or_default())
+        {
+            return Err(Cause::TooMany("bytes of labels"));
+        }
+        if event.has_any(Field::Collective.bit())
+            && !self.collective.texts.iter().zip(COLLECTIVE_TEXTS).all(|(column, field)| column.has_room(size(field)))
+        {
+            return Err(Cause::TooMany("bytes of text in the args of collectives"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_args(&mut self, event: &Event, context: &Context<'_>, row: u32, quirks: &mut Vec<Quirk>) {
         if event.has_any(Field::Device.bit() | Field::Stream.bit() | Field::Bytes.bit()) {
-            self.push_device(event, context, row);
+            self.push_device(event, context, row, quirks);
         }
         if event.get(Field::Collective).is_some_and(Scalar::is_text) {
-            self.push_collective(event, context, row);
+            self.push_collective(event, context, row, quirks);
         }
         if event.has_any(Field::LabelName.bit() | Field::Labels.bit() | Field::SortIndex.bit()) {
             self.push_label(event, context, row);
         }
     }
 
-    fn push_device(&mut self, event: &Event, context: &Context<'_>, row: u32) {
-        let numbers = DEVICE_NUMBERS.map(|field| integer(event, field, context));
-        let [device, stream, .., bytes] = numbers;
-        if device.or(stream).or(bytes).is_none() {
+    fn push_device(&mut self, event: &Event, context: &Context<'_>, row: u32, quirks: &mut Vec<Quirk>) {
+        let numbers = [Field::Device, Field::Stream, Field::Bytes].map(|field| integer(event, field, context, quirks));
+        if numbers == [None; 3] {
             return;
         }
+        let [device, stream, bytes] = numbers;
         self.device.row.push(row);
-        for (column, number) in self.device.numbers.iter_mut().zip(numbers) {
-            column.push(number);
+        for (column, field) in self.device.numbers.iter_mut().zip(DEVICE_NUMBERS) {
+            column.push(match field {
+                Field::Device => device,
+                Field::Stream => stream,
+                Field::Bytes => bytes,
+                other => integer(event, other, context, quirks),
+            });
         }
-        self.device.graph_id.push(unsigned(event, Field::GraphId, context));
-        self.device.graph_node_id.push(unsigned(event, Field::GraphNodeId, context));
+        for (column, field) in self.device.ids.iter_mut().zip(DEVICE_IDS) {
+            column.push(unsigned(event, field, context, quirks));
+        }
     }
 
     #[cold]
-    fn push_collective(&mut self, event: &Event, context: &Context<'_>, row: u32) {
+    fn push_collective(&mut self, event: &Event, context: &Context<'_>, row: u32, quirks: &mut Vec<Quirk>) {
         self.collective.row.push(row);
         for (column, field) in self.collective.texts.iter_mut().zip(COLLECTIVE_TEXTS) {
-            column.push(event.get(field).filter(|value| value.is_text()).map(|value| context.text(value)));
+            let text = event.get(field).filter(|value| value.is_text()).map(|value| context.bytes(value));
+            column.push(text.as_deref());
         }
         for (column, field) in self.collective.numbers.iter_mut().zip(COLLECTIVE_NUMBERS) {
-            column.push(integer(event, field, context));
+            column.push(integer(event, field, context, quirks));
         }
-        self.collective.sequence.push(unsigned(event, Field::Sequence, context));
-        self.collective.comms_id.push(unsigned(event, Field::CommsId, context));
+        for (column, field) in self.collective.ids.iter_mut().zip(COLLECTIVE_IDS) {
+            column.push(unsigned(event, field, context, quirks));
+        }
     }
 
     #[cold]
     fn push_label(&mut self, event: &Event, context: &Context<'_>, row: u32) {
-        if event.get(Field::Phase).is_none_or(|phase| context.text(phase) != "M") {
+        if event.get(Field::Phase).is_none_or(|phase| *context.bytes(phase) != *b"M") {
             return;
         }
         let text = |field| event.get(field).filter(|value| value.is_text());
@@ -249,118 +314,89 @@ impl Tables {
             text(Field::LabelName).or_else(|| text(Field::Labels)).or_else(|| event.get(Field::SortIndex))
         {
             self.labels.row.push(row);
-            self.labels.value.push(context.text(value));
+            self.labels.value.push(Some(&context.bytes(value)));
         }
     }
 
-    #[inline]
-    fn category(&mut self, event: &Event, context: &Context<'_>) -> Result<usize, Cause> {
-        let value = text_or_empty(event, Field::Category);
-        let (code, new) = self.category_spellings.code(context, value, self.categories.len())?;
-        if let Some(category) = new {
-            let skip = self.skip.contains(&category);
-            let count = EventCount { category, kept: 0, skipped: 0 };
-            self.categories.push(Category { count, skip, code: None });
+    /// Adds the tables of the text that follows; None where both together are more than tables can hold.
+    pub(crate) fn append(&mut self, other: &Self) -> Option<()> {
+        let rows = u32::try_from(self.events.phase.len()).ok()?;
+        u32::try_from(self.events.phase.len() + other.events.phase.len()).ok()?;
+        let names = append_texts(&mut self.names.texts, &other.names.texts)?;
+        let phases = append_texts(&mut self.phases.texts, &other.phases.texts)?;
+        let tracks = append_texts(&mut self.tracks, &other.tracks)?;
+        self.track_bytes += other.track_bytes;
+        if self.phases.texts.len() > MOST_PHASES || self.track_bytes > i32::MAX as usize {
+            return None;
         }
-        Ok(code as usize)
+        let kept = self.append_categories(other)?;
+        let phase = |&code: &u8| phases.get(usize::from(code)).and_then(|&code| u8::try_from(code).ok());
+        self.events.phase.extend(other.events.phase.iter().filter_map(phase));
+        self.events.category.extend(other.events.category.iter().filter_map(|&code| kept.get(usize::from(code))));
+        self.events.name.extend(other.events.name.iter().filter_map(|&code| names.get(code as usize)));
+        self.events.track.extend(other.events.track.iter().filter_map(|&code| tracks.get(code as usize)));
+        self.events.start.append(&other.events.start);
+        self.events.duration.append(&other.events.duration);
+        self.events.correlation.append(&other.events.correlation);
+        self.events.external_id.append(&other.events.external_id);
+        self.device.append(&other.device, rows);
+        (self.collective.append(&other.collective, rows) && self.labels.append(&other.labels, rows)).then_some(())
     }
 
-    /// Counts a kept event of a category and returns its code.
-    #[inline]
-    fn keep(&mut self, index: usize) -> Result<u16, Cause> {
-        let Some(category) = self.categories.get_mut(index) else { return Err(Cause::TooMany("categories")) };
-        let code = if let Some(code) = category.code {
-            code
-        } else {
-            let code = u16::try_from(self.kept_categories.len()).map_err(|_| Cause::TooMany("categories"))?;
-            self.kept_categories.push(category.count.category.clone());
-            *category.code.insert(code)
-        };
-        category.count.kept += 1;
-        Ok(code)
-    }
-
-    #[inline]
-    fn phase(&mut self, event: &Event, context: &Context<'_>) -> Result<u8, Cause> {
-        let value = text_or_empty(event, Field::Phase);
-        let (code, new) = self.phase_spellings.code(context, value, self.phases.len())?;
-        if let Some(phase) = new {
-            self.phases.push(phase);
+    /// Adds the counts of categories; returns the new code of each kept one.
+    fn append_categories(&mut self, other: &Self) -> Option<Vec<u16>> {
+        let codes = append_texts(&mut self.category_spellings.texts, &other.category_spellings.texts)?;
+        self.categories.resize_with(self.category_spellings.texts.len(), Category::default);
+        for (&code, category) in codes.iter().zip(&other.categories) {
+            let sum = self.categories.get_mut(code as usize)?;
+            sum.kept += category.kept;
+            sum.skipped += category.skipped;
+            sum.skip = category.skip;
         }
-        u8::try_from(code).map_err(|_| Cause::TooMany("phases"))
-    }
-
-    #[inline]
-    fn name(&mut self, event: &Event, context: &Context<'_>) -> Result<u32, Cause> {
-        let value = text_or_empty(event, Field::Name);
-        let (code, new) = self.name_spellings.code(context, value, self.name_count)?;
-        if let Some(name) = new {
-            self.names.append_value(&name);
-            self.name_count += 1;
-        }
-        Ok(code)
-    }
-
-    #[inline]
-    fn track(&mut self, event: &Event, context: &Context<'_>) -> Result<u32, Cause> {
-        let mut key = std::mem::take(&mut self.track_key);
-        key.clear();
-        for field in [Field::Process, Field::Thread] {
-            let length = key.len();
-            key.extend_from_slice(&[0; 8]);
-            if let Some(value) = event.get(field) {
-                if value.kind == Kind::Coded {
-                    key.extend_from_slice(context.text(value).as_bytes());
-                } else {
-                    key.extend_from_slice(context.raw(value));
-                }
+        let mut kept = Vec::new();
+        for &index in &other.kept_categories {
+            let code = *codes.get(index as usize)?;
+            let category = self.categories.get_mut(code as usize)?;
+            if category.code.is_none() {
+                category.code = Some(u16::try_from(self.kept_categories.len()).ok()?);
+                self.kept_categories.push(code);
             }
-            let bytes = (key.len() - length - 8) as u64;
-            if let Some(place) = key.get_mut(length..length + 8) {
-                place.copy_from_slice(&bytes.to_le_bytes());
-            }
+            kept.push(category.code?);
         }
-        let code = if self.last_track.0 == key { Some(self.last_track.1) } else { self.track_codes.get(&key) };
-        let code = match code {
-            Some(code) => code,
-            None => self.new_track(event, context, &key)?,
-        };
-        if self.last_track.0 != key {
-            self.last_track.0.clone_from(&key);
-            self.last_track.1 = code;
-        }
-        self.track_key = key;
-        Ok(code)
-    }
-
-    #[cold]
-    fn new_track(&mut self, event: &Event, context: &Context<'_>, key: &[u8]) -> Result<u32, Cause> {
-        let code = u32::try_from(self.processes.len()).map_err(|_| Cause::TooMany("tracks"))?;
-        let text = |field| event.get(field).map(|value| context.text(value)).unwrap_or_default();
-        self.processes.push(text(Field::Process));
-        self.threads.push(text(Field::Thread));
-        self.track_codes.insert(key, code);
-        Ok(code)
+        Some(kept)
     }
 
     pub(crate) fn finish(self) -> Result<Finished, ArrowError> {
+        let texts = &self.category_spellings.texts;
+        let text = |code: u32| String::from_utf8_lossy(texts.bytes(code)).into_owned();
+        let count = |(code, category): (u32, &Category)| EventCount {
+            category: text(code),
+            kept: category.kept,
+            skipped: category.skipped,
+        };
+        let (mut processes, mut threads) = (Texts::default(), Texts::default());
+        for key in self.tracks.iter() {
+            let (process, thread) = split_track(key);
+            processes.push(Some(process));
+            threads.push(Some(thread));
+        }
         Ok(Finished {
+            categories: self.kept_categories.iter().map(|&code| text(code)).collect(),
+            event_counts: (0..).zip(&self.categories).map(count).collect(),
+            names: columns::names(&self.names.texts)?,
+            tracks: columns::tracks(processes, threads)?,
+            phases: self.phases.list(),
             events: self.events.into_batch()?,
-            names: columns::names(self.names)?,
-            tracks: columns::tracks(self.processes, self.threads)?,
             device_args: self.device.into_batch()?,
             collective_args: self.collective.into_batch()?,
             labels: self.labels.into_batch()?,
-            categories: self.kept_categories,
-            phases: self.phases,
-            event_counts: self
-                .categories
-                .into_iter()
-                .map(|category| category.count)
-                .filter(|count| count.kept + count.skipped > 0)
-                .collect(),
         })
     }
+}
+
+/// Adds the strings of another interner; returns the new code of each.
+fn append_texts(texts: &mut Interner, others: &Interner) -> Option<Vec<u32>> {
+    others.iter().map(|text| texts.insert(text)).collect()
 }
 
 #[inline]
@@ -369,40 +405,43 @@ fn text_or_empty(event: &Event, field: Field) -> &Scalar {
     event.get(field).filter(|value| value.is_text()).unwrap_or(EMPTY)
 }
 
+/// Returns a number whose digits are its only spelling.
 #[inline]
-fn number(event: &Event, field: Field) -> Option<&Scalar> {
-    event.get(field).filter(|value| matches!(value.kind, Kind::Number | Kind::Long))
+fn natural(event: &Event, field: Field) -> Option<u64> {
+    event
+        .get(field)
+        .filter(|value| value.kind == Kind::Number && value.places == 0 && !value.negative)
+        .map(|v| v.mantissa)
 }
 
-/// Returns an integer as sign and size; None for fractions, exponents and what 64 bits cannot hold.
+/// Writes process and thread as one string of bytes: the length of the former first.
 #[inline]
-fn whole(value: &Scalar, context: &Context<'_>) -> Option<(bool, u64)> {
-    if value.kind == Kind::Number {
-        return (value.places == 0).then_some((value.negative, value.mantissa));
+fn track_key(event: &Event, context: &Context<'_>, key: &mut Vec<u8>) {
+    key.clear();
+    key.extend_from_slice(&[0; 8]);
+    for field in [Field::Process, Field::Thread] {
+        if let Some(value) = event.get(field) {
+            key.extend_from_slice(&context.bytes(value));
+        }
+        if field == Field::Process {
+            let length = (key.len() - 8) as u64;
+            if let Some(place) = key.first_chunk_mut::<8>() {
+                *place = length.to_le_bytes();
+            }
+        }
     }
-    let text = std::str::from_utf8(context.raw(value)).ok()?;
-    text.trim_start_matches('-').parse().ok().map(|size| (value.negative, size))
 }
 
-#[inline]
-fn integer(event: &Event, field: Field, context: &Context<'_>) -> Option<i64> {
-    match whole(number(event, field)?, context)? {
-        (true, size) => 0i64.checked_sub_unsigned(size),
-        (false, size) => i64::try_from(size).ok(),
+fn split_track(key: &[u8]) -> (&[u8], &[u8]) {
+    let (length, texts) = key.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or_default();
+    texts.split_at_checked(length).unwrap_or_default()
+}
+
+#[cold]
+fn note_missing_time(event: &Event, context: &Context<'_>, quirks: &mut Vec<Quirk>) {
+    if event.get(Field::Phase).is_some_and(|phase| phase.is_text() && *context.bytes(phase) == *b"X") {
+        let name = event.get(Field::Name).copied().unwrap_or(Scalar::NONE);
+        quirks.push(Quirk { slug: Slug::MissingTime, at: event.start, start: name.start, end: name.end });
     }
-}
-
-#[inline]
-fn unsigned(event: &Event, field: Field, context: &Context<'_>) -> Option<u64> {
-    whole(number(event, field)?, context).filter(|&(negative, size)| !negative || size == 0).map(|(_, size)| size)
-}
-
-#[inline]
-fn id(event: &Event, field: Field, context: &Context<'_>, notices: &mut Notices) -> Option<u64> {
-    let value = number(event, field)?;
-    let id = unsigned(event, field, context);
-    if id.is_none() {
-        notices.add(Slug::BadId, || ((context.place)(value.start), context.text(value)));
-    }
-    id
 }

@@ -76,6 +76,7 @@ fn exponent_of(text: &[u8]) -> i64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "these are tests")]
 mod tests {
     use super::*;
     use crate::json::Cursor;

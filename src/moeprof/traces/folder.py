@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moeprof.errors import InputNotFoundError, TraceEmptyError, TraceTruncatedError, UnsupportedFormatError
 from moeprof.findings import Finding
-from moeprof.traces import formats
+from moeprof.traces import formats, kineto
 from moeprof.wording import listed
 
 _TRACE = re.compile(r"\.json(\.gz)?$", re.IGNORECASE)
@@ -147,8 +147,8 @@ def _reason(entry: Path) -> str | None:
 
 def _no_trace(folder: Path, entries: list[Path]) -> TraceEmptyError | UnsupportedFormatError:
     for entry in entries:
-        if entry.is_file() and entry.name.endswith(formats.SUFFIXES) and (known := formats.recognise(entry)):
-            return UnsupportedFormatError(known.message, path=str(entry), hint=known.hint)
+        if entry.is_file() and entry.name.endswith(formats.SUFFIXES) and (error := kineto.unsupported(entry)):
+            return error
     inside = [entry.name for entry in entries if entry.is_dir() and _holds_traces(entry)]
     if inside:
         return TraceEmptyError(

@@ -34,13 +34,21 @@ if TYPE_CHECKING:
 
 _ERRORS: dict[str, type[MoeprofError]] = {
     cls.slug: cls
-    for cls in (TraceEmptyError, TraceTruncatedError, TraceMalformedError, ManyDocumentsError, NotATraceError)
+    for cls in (
+        TraceEmptyError,
+        TraceTruncatedError,
+        TraceMalformedError,
+        ManyDocumentsError,
+        NotATraceError,
+        UnsupportedFormatError,
+    )
 }
 _HINTS = {
     "trace-empty": "the capture wrote nothing: look at the server's log, then capture again",
     "trace-truncated": "the writer did not finish; --recover reads what is whole",
     "trace-malformed": "--recover reads what is whole and leaves the broken events out",
     "trace-many-documents": "several ranks wrote to one path: give each rank a file of its own and capture again",
+    "format-unsupported": formats.HINT,
     "not-a-trace": "give a trace that torch.profiler wrote (a JSON object with traceEvents)",
 }
 _DEVICE_COLUMNS = [
@@ -99,6 +107,17 @@ def read(path: Path, *, recover: bool = False, skip_categories: Collection[str] 
             "a JSON array whose objects are no trace events", path=str(path), hint=_HINTS["not-a-trace"]
         )
     return result
+
+
+def unsupported(path: Path) -> UnsupportedFormatError | None:
+    """Return the error of a file whose first bytes are those of a known format that is not read, or None."""
+    try:
+        read(path)
+    except UnsupportedFormatError as error:
+        return error
+    except MoeprofError:
+        return None
+    return None
 
 
 def tables(file: _native.KinetoFile) -> KinetoTables:
@@ -179,9 +198,6 @@ def _reader() -> ModuleType:
 
 
 def _mapped(error: _native.TraceFormatError, path: Path) -> MoeprofError:
-    known = formats.recognise(path) if error.slug == "not-a-trace" else None
-    if known is not None:
-        return UnsupportedFormatError(known.message, path=str(path), hint=known.hint)
     return _ERRORS.get(error.slug, TraceMalformedError)(
         error.message, path=str(path), line=error.line, byte=error.byte, hint=_HINTS.get(error.slug)
     )

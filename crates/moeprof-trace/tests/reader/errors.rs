@@ -79,7 +79,7 @@ fn numbers_follow_json() {
 #[test]
 fn punctuation_is_required() {
     assert_eq!(malformed(r#"{"a":1 "b":2}"#), (7, "a comma is missing between two values".to_owned()));
-    assert_eq!(malformed(r#"{"a":"x" "b":2}"#), (9, "a comma is missing between two values".to_owned()));
+    assert_eq!(malformed(r#"{"a":"x" "b":2}"#), (5, "unescaped quote in a string".to_owned()));
     assert_eq!(malformed(r#"{"a":1} {"b":2}"#), (8, "a comma is missing between two values".to_owned()));
     assert_eq!(malformed(r"{a:1}"), (1, "a key in quotes was expected".to_owned()));
     assert_eq!(malformed(r#"{"a":}"#), (5, "a value was expected".to_owned()));
@@ -128,12 +128,7 @@ fn wide_text_is_malformed() {
 #[test]
 fn other_files_are_named() {
     for (bytes, name) in [
-        (&b"SQLite format 3\0rest"[..], "SQLite"),
-        (b"PAR1....", "Parquet"),
-        (b"NVIDIA Tegra Profiler Report 2023", "nsys-rep"),
-        (b"\x28\xb5\x2f\xfd....", "zstd"),
-        (b"PK\x03\x04....", "zip"),
-        (b"hello", "neither JSON nor gzip"),
+        (&b"hello"[..], "neither JSON nor gzip"),
         (b"\0\0\0\0\0\0", "neither JSON nor gzip"),
         (b"42", "single JSON value"),
         (b"{}", "without traceEvents"),
@@ -159,4 +154,32 @@ fn an_error_says_where() {
     assert_eq!(error.to_string(), ": a JSON object without traceEvents, so not a Kineto trace");
     let error = moeprof_trace::read_kineto_from(&b"{\n\"a\" 1"[..], &ReadOptions::new()).expect_err("no colon");
     assert_eq!(error.to_string(), ":2 (byte 2): unescaped quote in a string");
+}
+
+#[test]
+fn a_number_that_a_string_touches_lacks_a_comma() {
+    assert_eq!(refuse(r#"{"n":[-7.5"28"],"traceEvents":[]}"#).1, Some((10, 1)));
+    assert_eq!(malformed(r#"{"a":[1"x"]}"#).0, 7);
+    assert_eq!(malformed(r#"{"a":true"x"}"#).0, 9);
+    assert_eq!(malformed(r#"{"a":true.x}"#).0, 5);
+    assert_eq!(malformed("{\"a\":nan\u{1}}").0, 5);
+}
+
+#[test]
+fn known_formats_are_named() {
+    let cases: [(&[u8], &str); 8] = [
+        (b"SQLite format 3\0x", "an SQLite database; Nsight Systems exports are not read yet"),
+        (b"PAR1", "a Parquet file; Nsight Systems exports are not read yet"),
+        (b"ARROW1\0\0", "an Arrow file; Nsight Systems exports are not read yet"),
+        (b"\xff\xff\xff\xff\x10", "an Arrow stream; Nsight Systems exports are not read yet"),
+        (b"NVIDIA Tegra Profiler Report 1", "an Nsight Systems report; Nsight Systems exports are not read yet"),
+        (b"\x28\xb5\x2f\xfd\0", "zstd-compressed data; of compressed files only gzip is read"),
+        (b"PK\x03\x04", "a zip archive; of compressed files only gzip is read"),
+        (b"\x89PNG\r\n", "a PNG image; not a Kineto trace in JSON"),
+    ];
+    for (bytes, message) in cases {
+        assert_eq!(refuse(bytes), ("format-unsupported", None, message.to_owned()));
+    }
+    let error = moeprof_trace::read_kineto_from(&b"PAR1"[..], &ReadOptions::new()).expect_err("no trace");
+    assert!(matches!(error, TraceError::Unsupported { format: "Parquet", .. }), "{error}");
 }

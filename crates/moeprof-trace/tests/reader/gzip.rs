@@ -78,5 +78,5 @@ fn corrupt_data_is_malformed() {
 #[test]
 fn what_inflates_to_nothing_is_empty() {
     assert_eq!(refuse(zip(b"")).0, "trace-empty");
-    assert_eq!(refuse(zip(&zip(b"{}"))).2, "this is gzip inside gzip, not a Kineto trace in JSON");
+    assert_eq!(refuse(zip(&zip(b"{}"))).2, "gzip inside gzip; unpack it once");
 }

@@ -1,10 +1,20 @@
 //! The reader as its callers see it. Every text is read whole and in small pieces, and both must agree.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::must_use_candidate,
+    clippy::missing_panics_doc,
+    reason = "these are tests"
+)]
 
 mod errors;
 mod gzip;
 mod layouts;
+mod limits;
 mod notices;
+mod parts;
 mod properties;
 mod recovery;
 mod tables;

@@ -70,7 +70,7 @@ fn a_file_cut_before_its_events_stays_an_error() {
 #[test]
 fn what_is_no_trace_stays_an_error() {
     for (text, slug) in
-        [("", "trace-empty"), ("{}", "not-a-trace"), ("PAR1", "not-a-trace"), ("[]{}", "trace-many-documents")]
+        [("", "trace-empty"), ("{}", "not-a-trace"), ("PAR1", "format-unsupported"), ("[]{}", "trace-many-documents")]
     {
         let result = read_kineto_from(text.as_bytes(), &ReadOptions::new().recover(true));
         assert_eq!(result.expect_err(text).slug(), slug);
@@ -80,4 +80,53 @@ fn what_is_no_trace_stays_an_error() {
 #[test]
 fn a_sound_file_is_not_partial() {
     assert!(!recover(events(r#"{"name":"a"}"#)).partial);
+}
+
+#[test]
+fn reading_resumes_behind_the_fault_and_not_inside_the_event_before_it() {
+    let file = recover(events(r#"{"args":{"x":[1,{"id":1}]},"bad":\q},{"ph":"i"}"#));
+    assert_eq!((file.phases, file.metadata_json.as_str()), (vec!["i".to_owned()], "{}"));
+}
+
+#[test]
+fn what_follows_what_looked_like_the_end_after_a_dropped_event_is_trailing_data() {
+    let file = recover(r#"{"traceEvents":[{"a":\,"args":{"x":[{"id":1}]}},{"ph":2}]}"#);
+    assert_eq!(notices(&file), [("dropped-event", 1, 21), ("trailing-data", 1, 46)]);
+    assert!(file.partial);
+}
+
+#[test]
+fn a_stray_brace_does_not_hide_the_end_of_the_array() {
+    let file = recover(r#"{"traceEvents":[{"ph":1},}],"b":1}"#);
+    assert_eq!((notices(&file), file.metadata_json.as_str()), (vec![("dropped-event", 1, 25)], r#"{"b":1}"#));
+    assert_eq!(notices(&recover("[{}, } ]")), [("empty-event", 1, 1), ("dropped-event", 1, 5)]);
+}
+
+#[test]
+fn a_dropped_event_leaves_no_code_no_count_and_no_notice() {
+    // GIVEN an event whose duration is out of range, with a name, phase, category and track of its own
+    let bad =
+        r#"{"ph":"Q","cat":"q","name":"\ud800","pid":9,"ts":1.0001,"dur":1e300,"args":{"x":[1,],"correlation":-1}}"#;
+    let file = recover(events(&format!(r#"{bad},{{"ph":"i","name":"b"}}"#)));
+    // THEN only the other one is seen
+    assert_eq!(notices(&file), [("dropped-event", 1, 16)]);
+    assert_eq!((file.phases, file.categories), (vec!["i".to_owned()], vec![String::new()]));
+    assert_eq!((file.names.num_rows(), file.tracks.num_rows(), file.event_counts.len()), (1, 1, 1));
+}
+
+#[test]
+fn more_phases_than_codes_drop_the_events_that_have_them() {
+    let list: Vec<String> = (0..300).map(|number| format!(r#"{{"ph":"{number}","name":"n{number}"}}"#)).collect();
+    let file = recover(events(&list.join(",")));
+    assert_eq!((file.phases.len(), file.names.num_rows(), file.events.num_rows()), (256, 256, 256));
+    assert_eq!((file.notices[0].slug, file.notices[0].count), ("dropped-event", 44));
+}
+
+#[test]
+fn lines_are_counted_for_the_first_drop_only() {
+    // GIVEN text whose lines are counted forwards and backwards: a notice behind, then one before
+    let text = events("{\"name\":\"\\q\"},\n{\"name\":\"a\"},\n{\"name\":\"\\w\"},\n\n{\"name\":\"\u{1}\"}");
+    let file = recover(&text);
+    let lines: Vec<u64> = file.notices.iter().map(|notice| notice.first.line).collect();
+    assert_eq!((notices(&file)[0].1, lines), (2, vec![1, 5]));
 }
