@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,12 @@ HAS_NATIVE = importlib.util.find_spec("moeprof._native") is not None
 if not HAS_NATIVE:
     sys.modules["moeprof._native"] = oracle
     moeprof._native = oracle
+
+
+# A background job is started with SIGINT ignored, and one of nohup with SIGHUP: tests of interruptions, and the programs they
+# start, need both as a person at a terminal has them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:
