@@ -283,8 +283,7 @@ impl<'a> Reader<'a> {
     fn events_in_window(&mut self, walk: &mut Walk) -> Pause {
         let window = self.source.window();
         let source = &self.source;
-        let place = |at| source.position(at);
-        let context = Context { window, place: &place };
+        let context = Context { window, place: &|at| source.position(at) };
         let most = usize::try_from(self.orders.max_event_bytes).unwrap_or(usize::MAX);
         let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
         let mut done = 0;
