@@ -1,6 +1,6 @@
 """The live demo: capture two arms of a tiny MoE model on this machine's CPU with the real vLLM, and compare them.
 
-    make demo                                # or: .venv/bin/python -m scripts.demo
+    make demo-live                             # or: .venv/bin/python -m scripts.demo
     .venv/bin/python -m scripts.demo --samples   # the quick one: compare two stored samples
 
 Everything lies in build/demo; blocks that are complete for the same sources are not captured again. Where the live demo cannot
@@ -166,7 +166,7 @@ def show(store: Path) -> int:
     """Print what differs between the captured arms."""
     code = compare("base", "mega", "--store", str(store))
     here = os.path.relpath(store, Path.cwd())
-    say(f"look further: moeprof report base --store {here}; the quick demo is make demo-samples")
+    say(f"look further: moeprof report base --store {here}; the quick demo is make demo")
     return code
 
 
