@@ -93,6 +93,7 @@ def test_moeprof_is_killed(blocks: Blocks, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", POINTS)
+@pytest.mark.slow  # a signal in the first or last instant of the interpreter itself ends it before any code of ours can answer
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: int, count: int) -> None:
     # GIVEN a block WHEN moeprof gets a signal at some moment of it
