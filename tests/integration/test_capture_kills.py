@@ -105,9 +105,12 @@ def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: i
         # THEN nothing is left when it has ended, and it ended as asked or had done its work
         done = complete(blocks) != before
         assert (blocks.alive(), unfinished(blocks)) == ({}, []), delay
-        assert ended in ((0, code, -number) if done else (code,)), (delay, ended, blocks.stderr)
+        # Python ends itself by SIGINT where the interrupt came within exec() of a text, though we had caught it;
+        # a shell shows 130 for that as well.
+        met = (code, -number) if number == signal.SIGINT else (code,)
+        assert ended in ((0, code, -number) if done else met), (delay, ended, blocks.stderr)
         assert "Traceback" not in blocks.stderr, blocks.stderr
-        if ended == code and not done:
+        if not done:
             last = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
             assert blocks.stderr.splitlines()[-1] == f"moeprof: {last}"
     assert_good_again(blocks)
