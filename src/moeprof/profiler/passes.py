@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from moeprof.profiler.bench import run_bench
@@ -11,6 +11,9 @@ from moeprof.profiler.client import Progress, run_pass
 from moeprof.profiler.find_client import ChosenClient
 from moeprof.profiler.load import Load
 from moeprof.profiler.results import PassResult
+
+_LOOK_S = 0.1
+_END_S = 5.0
 
 
 def run_with(
@@ -44,7 +47,40 @@ def run_with(
         PassFailedError: Not finished in time, cancelled, or nothing was measured.
     """
     if client.name == "builtin":
-        return run_pass(address, model, load, output, timeout_s=timeout_s, cancelled=cancelled, progress=progress)
+        stop = cancelled or threading.Event()
+        return _apart(
+            lambda: run_pass(address, model, load, output, timeout_s=timeout_s, cancelled=stop, progress=progress), stop
+        )
     return run_bench(
         client, address, model, load, output, tokenizer=tokenizer, env=env, timeout_s=timeout_s, cancelled=cancelled
     )
+
+
+def _apart(work: Callable[[], PassResult], stop: threading.Event) -> PassResult:
+    """Do the work in a thread of its own: a signal's exception comes in the main one, and must not tear an event loop apart.
+
+    Args:
+        work: What to do; ends soon once `stop` is set.
+        stop: Set when this wait is interrupted.
+    """
+    results: list[PassResult] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="moeprof-client", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_LOOK_S)
+    except BaseException:
+        stop.set()
+        thread.join(_END_S)
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
