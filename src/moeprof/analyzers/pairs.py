@@ -244,14 +244,20 @@ def _with_runs(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return dispatch and combine ends: opens, closes (a pair), encloses (an expert GEMM; true on both ends)."""
+    """Return dispatch and combine ends: opens, closes (a pair), encloses (an expert GEMM; true on both ends).
+
+    Where a place launches experts, only what encloses an expert GEMM is a MoE layer's pair: the gather and scatter of sequence-parallel
+    attention, or of a dense layer, are not. Without any expert on record (an unknown backend) adjacency alone decides.
+    """
     is_dispatch = pl.col("class").is_in(GATHERS)
     combine_follows = pl.col("class").shift(-1).is_in(SCATTERS)
     same_place = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in _PLACE)
+    holds = (pl.col("gemms_before").shift(-1) > pl.col("gemms_before")) | ~pl.col("has_experts")
     encloses = pl.col("opens") & (pl.col("gemms_before").shift(-1) > pl.col("gemms_before"))
     return (
-        steps.filter(pl.col("starts_run") & pl.col("class").is_in((*GATHERS, *SCATTERS)))
-        .with_columns((is_dispatch & combine_follows & same_place).fill_null(value=False).alias("opens"))
+        steps.with_columns(pl.col("class").is_in(["moe_gemm", "moe_fused"]).any().over(_PLACE).alias("has_experts"))
+        .filter(pl.col("starts_run") & pl.col("class").is_in((*GATHERS, *SCATTERS)))
+        .with_columns((is_dispatch & combine_follows & same_place & holds).fill_null(value=False).alias("opens"))
         .with_columns(
             pl.col("opens").shift(1, fill_value=False).alias("closes"),
             encloses.fill_null(value=False).alias("encloses"),
