@@ -149,14 +149,21 @@ def _innermost_borders(scopes: pl.DataFrame) -> pl.DataFrame:
         stack: list[tuple[int, str]] = []
         key = int(str(track[0]))
         for start, end, phase in group.select("start_ns", "end_ns", "scope_phase").iter_rows():
-            while stack and stack[-1][0] <= start:
-                closed, _ = stack.pop()
-                rows.append((key, closed, stack[-1][1] if stack else None))
+            _close(stack, rows, key, until=start)
             stack.append((end, phase))
             rows.append((key, start, phase))
-        while stack:
-            closed, _ = stack.pop()
-            rows.append((key, closed, stack[-1][1] if stack else None))
+        _close(stack, rows, key, until=None)
     frame = pl.DataFrame(rows, schema={"track": pl.UInt32, "at_ns": pl.Int64, "scope": PHASE}, orient="row")
     # Several borders at one instant: the last one written holds (a scope that opens where another closes).
     return frame.unique(["track", "at_ns"], keep="last", maintain_order=True).sort("track", "at_ns").sort("at_ns")
+
+
+def _close(
+    stack: list[tuple[int, str]], rows: list[tuple[int, int, str | None]], track: int, *, until: int | None
+) -> None:
+    """Take the scopes that have ended off the stack; where ranges overlap, one below may have ended before the one above."""
+    while stack and (until is None or stack[-1][0] <= until):
+        closed, _ = stack.pop()
+        while stack and stack[-1][0] <= closed:
+            stack.pop()
+        rows.append((track, closed, stack[-1][1] if stack else None))

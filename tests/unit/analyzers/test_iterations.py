@@ -398,3 +398,16 @@ def test_markers_of_a_thread_that_launches_nothing_are_not_used() -> None:
     found = attributed([*events, *launched(8, NORM, correlation=1)])
     assert found.iterations.height == 2
     assert placed(found) == [(NORM, 0, "target")]
+
+
+def test_a_scope_that_ended_inside_a_later_one_does_not_come_back() -> None:
+    # GIVEN the forward's scope, which ends 1 us after the sampling scope has begun
+    events = [
+        marker(DECODE, 0, 10),
+        marker("gpu_model_runner: forward", 2, 9),
+        marker("gpu_model_runner: sample", 10, 10),
+        *launched(15, NORM, correlation=1),
+        *launched(22, NORM, correlation=2, gpu_at=400),
+    ]
+    # THEN what is launched after both belongs to neither
+    assert [phase for _, _, phase in placed(attributed(events))] == ["sample", "sample"]
