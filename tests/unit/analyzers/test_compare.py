@@ -8,7 +8,16 @@ import pytest
 
 from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.comparison.differences import METHOD
-from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PhaseTimes, StructureRow
+from moeprof.analyzers.results import (
+    ClassCount,
+    Diff,
+    DiffSubject,
+    KernelCount,
+    PairChange,
+    PhaseTimes,
+    Report,
+    StructureRow,
+)
 from moeprof.findings import Finding
 from tests.unit.analyzers.reports import (
     RANK_0,
@@ -498,3 +507,26 @@ def test_a_minority_of_iterations_on_another_path_is_a_change() -> None:
     assert "minority-differs" in {finding.slug for finding in result.findings}
     assert any(" or " in text for text in result.summary)
     assert not any(text.startswith("nothing changed") for text in result.summary)
+
+
+def _with_sampled(values: tuple[int, ...], commonest: int, source: str) -> Report:
+    """Return an arm whose small operators in sample vary; its kernels of that class vary with them."""
+    arm = base_arm()
+    row = ClassCount("elementwise", "sample", 10, commonest, constant=False, distinct=values)
+    extra = KernelCount("aten::add", "elementwise", "sample", None, 10, commonest, 100)
+    ranks = tuple(replace(rank, counts=(*rank.counts, row), kernels=(*rank.kernels, extra)) for rank in arm.ranks)
+    return replace(arm, ranks=ranks, subject=replace(arm.subject, source=source))
+
+
+def test_counts_that_vary_within_both_arms_are_no_change() -> None:
+    # GIVEN two captures of one arm whose sampling calls now more, now fewer small operators
+    result = compare(_with_sampled((144, 147, 150), 147, "a"), _with_sampled((144, 150), 144, "b"))
+    # THEN
+    assert result.verdict == "unchanged"
+    assert "counts-vary" in {finding.slug for finding in result.findings}
+    assert {row.change for row in result.structure} == {"same"}
+
+
+def test_counts_that_vary_in_ranges_apart_are_a_change() -> None:
+    result = compare(_with_sampled((144, 147), 147, "a"), _with_sampled((244, 250), 244, "b"))
+    assert result.verdict == "changed"

@@ -17,7 +17,7 @@ from moeprof.analyzers.comparison.differences import (
 from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
 from moeprof.analyzers.comparison.sentences import Material, summarise
 from moeprof.analyzers.comparison.sides import Side, view
-from moeprof.analyzers.comparison.steadiness import Unsteady, unsteady
+from moeprof.analyzers.comparison.steadiness import Unsteady, unsteady, varying, varying_finding
 from moeprof.analyzers.results import (
     Diff,
     DiffSubject,
@@ -40,7 +40,17 @@ def compare(base: Report, candidate: Report) -> Diff:
     kernels = kernel_rows(before, after)
     pairs = pair_figures(before, after)
     backends = backend_changes(before, after)
-    verdict, why = _verdict(before, after, structure, kernels, pairs.values())
+    noise = varying(before, after)
+    shifted = tuple(row for row in structure if (row.class_, row.phase) in noise and row.base != row.candidate)
+    settled = tuple(row for row in structure if row not in shifted)
+    structure = tuple(replace(row, change="same") if row in shifted else row for row in structure)
+    on_both = before.kernel_keys() & after.kernel_keys()
+    told = tuple(
+        row
+        for row in kernels
+        if (row.class_, row.phase) not in noise or (row.name, row.class_, row.phase) not in on_both
+    )
+    verdict, why = _verdict(before, after, settled, told, pairs.values())
     if _contents(before) == _contents(after):  # also where both hold nothing: a copy has not changed
         verdict, why = "unchanged", None
     minorities = unsteady(before, after) if why is None and before.ranks else ()
@@ -49,9 +59,10 @@ def compare(base: Report, candidate: Report) -> Diff:
     times = time_rows(before, after, comparable=why is None)
     findings = [*disagreements(before, after, why), *backend_findings(backends)]
     findings += [found.finding() for found in minorities if _hidden(found, structure)]
+    findings += [varying_finding(shifted)] if shifted and why is None else []
     if why is None and not minorities and _equal_kernels(kernels, before) and base.subject != candidate.subject:
         findings.append(arms_equal(before, after, len(kernels)))
-    material = Material(before, after, structure, kernels, pairs, backends, times, verdict, why)
+    material = Material(before, after, settled, told, kernels, pairs, backends, times, verdict, why)
     return Diff(
         base=_subject(base),
         candidate=_subject(candidate),

@@ -32,12 +32,16 @@ _TOLD = ("moe_gemm", "moe_fused", "all_gather", "reduce_scatter")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the sentences are made of: the sides, the rows of the diff and its verdict."""
+    """What the sentences are made of: the sides, the rows of the diff and its verdict.
+
+    `structure` and `kernels` leave out what varies within both arms; `all_kernels` holds every row, for totals.
+    """
 
     base: Side
     candidate: Side
     structure: tuple[StructureRow, ...]
     kernels: tuple[KernelRow, ...]
+    all_kernels: tuple[KernelRow, ...]
     pairs: Mapping[tuple[PairKind, str], PairChange]
     backends: tuple[BackendChange, ...]
     times: tuple[TimeRow, ...]
@@ -82,7 +86,12 @@ def _nothing_changed(material: Material) -> str:
     kernels = len({row.name for row in material.kernels})
     where = "per iteration" if material.base.ranks else "in the whole windows (no iterations)"
     told = f"{plural(classes, 'class', 'classes')}, {plural(kernels, material.unit)}"
-    return f"nothing changed: {told}, equal counts {where}"
+    aside = (
+        ""
+        if len(material.kernels) == len(material.all_kernels)
+        else "; counts that vary within both arms are left aside"
+    )
+    return f"nothing changed: {told}, equal counts {where}{aside}"
 
 
 def _experts(material: Material) -> Iterator[str]:
@@ -177,6 +186,7 @@ def _unchanged_phases(material: Material) -> Iterator[str]:
     for phase in material.phases:
         rows = [row for row in material.structure if row.phase == phase]
         kernels = [row for row in material.kernels if row.phase == phase]
+        every = [row for row in material.all_kernels if row.phase == phase]
         pairs = [change for (_, figure), change in material.pairs.items() if figure == phase]
         if not any(row.base for row in rows) or not (_same(rows) and _same(kernels) and _same(pairs)):
             continue
@@ -189,7 +199,7 @@ def _unchanged_phases(material: Material) -> Iterator[str]:
         ag_rs = material.pairs.get(("ag_rs", phase))
         if ag_rs is not None and ag_rs.base:
             told.append(plural(ag_rs.base, "AG/RS pair"))
-        yield f"{phase}: unchanged ({', '.join(told) or plural(_kernels(kernels)[0], material.unit)})"
+        yield f"{phase}: unchanged ({', '.join(told) or plural(_kernels(every)[0], material.unit)})"
 
 
 def _came_and_went(material: Material) -> Iterator[str]:
@@ -233,7 +243,7 @@ def _other_counts(material: Material) -> Iterator[str]:
 
 
 def _total(material: Material) -> Iterator[str]:
-    before, after = _kernels(material.kernels)
+    before, after = _kernels(material.all_kernels)
     yield f"{material.unit}s per iteration {before} -> {after}"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moeprof.analyzers.comparison.sides import Side
+from moeprof.analyzers.comparison.sides import ClassKey, Side
+from moeprof.analyzers.results import StructureRow
 from moeprof.analyzers.tables import CLASSES, PHASES
 from moeprof.findings import Finding
 
@@ -50,7 +52,43 @@ def unsteady(base: Side, candidate: Side) -> tuple[Unsteady, ...]:
     return tuple(found)
 
 
-def _seen(side: Side) -> dict[tuple[str, str], set[int]]:
+def varying(base: Side, candidate: Side) -> frozenset[ClassKey]:
+    """Return the classes and phases, of those that vary by nature, that vary on both sides within ranges that overlap.
+
+    How many small operators sample and copy depends on what is sampled: two captures of one arm differ in their commonest count there.
+    """
+    before, after = _ranges(base), _ranges(candidate)
+    return frozenset(
+        key
+        for key in before.keys() & after.keys()
+        if before[key][0] <= after[key][1] and after[key][0] <= before[key][1]
+    )
+
+
+def _ranges(side: Side) -> dict[ClassKey, tuple[int, int]]:
+    """Return least and greatest count of the varying classes that are not constant on some rank."""
+    moving = {
+        (row.class_, row.phase)
+        for rank in side.ranks
+        for row in rank.counts
+        if row.constant is False and row.class_ in _VARYING
+    }
+    seen = _seen(side)
+    return {key: (min(seen[key]), max(seen[key])) for key in moving}
+
+
+def varying_finding(rows: Sequence[StructureRow]) -> Finding:
+    """Return the note on classes whose commonest counts differ without being a change."""
+    said = [f"{row.class_} in {row.phase} {row.base} and {row.candidate}" for row in rows]
+    return Finding(
+        "counts-vary",
+        "note",
+        f"counts that vary within both arms, in ranges that overlap, are no change: {', '.join(said)} (commonest values)",
+        evidence={"classes": [f"{row.class_}/{row.phase}" for row in rows]},
+    )
+
+
+def _seen(side: Side) -> dict[ClassKey, set[int]]:
     ranks = [{(row.class_, row.phase): set(row.distinct) for row in rank.counts} for rank in side.ranks]
     keys = {key for rank in ranks for key in rank}
     return {key: set().union(*(rank.get(key) or {0} for rank in ranks)) for key in keys}
