@@ -530,3 +530,10 @@ def test_counts_that_vary_within_both_arms_are_no_change() -> None:
 def test_counts_that_vary_in_ranges_apart_are_a_change() -> None:
     result = compare(_with_sampled((144, 147), 147, "a"), _with_sampled((244, 250), 244, "b"))
     assert result.verdict == "changed"
+
+
+def test_an_arm_with_varying_counts_against_itself_leaves_nothing_aside() -> None:
+    arm = _with_sampled((144, 147, 150), 147, "a")
+    (first, *_) = compare(arm, arm).summary
+    assert first.startswith("nothing changed")
+    assert "aside" not in first

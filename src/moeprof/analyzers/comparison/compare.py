@@ -48,7 +48,9 @@ def compare(base: Report, candidate: Report) -> Diff:
     told = tuple(
         row
         for row in kernels
-        if (row.class_, row.phase) not in noise or (row.name, row.class_, row.phase) not in on_both
+        if row.base == row.candidate
+        or (row.class_, row.phase) not in noise
+        or (row.name, row.class_, row.phase) not in on_both
     )
     verdict, why = _verdict(before, after, settled, told, pairs.values())
     if _contents(before) == _contents(after):  # also where both hold nothing: a copy has not changed
