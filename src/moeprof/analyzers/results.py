@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from html import escape
 from typing import Literal, TypeAlias, cast
 
+from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
 Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
@@ -325,10 +327,10 @@ class Diff:
     pairs: PairChanges
     layers: tuple[JsonValue, ...]
     time: tuple[TimeRow, ...]
-    serving: tuple[JsonValue, ...]
+    serving: tuple[ServingRow, ...]
     accuracy: tuple[JsonValue, ...]
     environment: tuple[JsonValue, ...]
-    claims: tuple[JsonValue, ...]
+    claims: tuple[ClaimRow, ...]
     verdict: Verdict
     findings: tuple[Finding, ...]
 
