@@ -64,6 +64,7 @@ def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
         kernel_sum=spread(steady["kernel_sum_ns"]),
         comm_exposed=spread(steady["comm_exposed_ns"]),
         phases=PhaseTimes(*(spread(steady[f"{phase}_ns"]) for phase in PHASES)),
+        wall_iterations=steady["wall_ns"].count(),
     )
 
 

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, median
 
 from moeprof.analyzers import student
@@ -163,7 +164,7 @@ def lag1(values: Sequence[int]) -> float:
     total = math.fsum(deviation**2 for deviation in deviations)
     if not total:
         return 0.0
-    return math.fsum(one * other for one, other in zip(deviations, deviations[1:], strict=False)) / total
+    return math.fsum(one * other for one, other in pairwise(deviations)) / total
 
 
 def trimmed_mean(values: Sequence[int]) -> float:
