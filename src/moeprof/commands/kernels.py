@@ -143,7 +143,7 @@ def _measure(orders: Sequence[LayerOrder], values: _Values, streams: Streams) ->
             tools = find_tools(order.python, {**os.environ, **order.env})
             driver = choose(values.driver, tools)
             say(f"{order.arm}: {order.backend} layer, batches {', '.join(map(str, order.batches))}, through {driver}")
-            report = run(order, launch(order, driver, tools, WANTED, Path(folder)), values.limit)
+            report = run(order, launch(order, driver, tools, WANTED, Path(folder)), values.limit, say)
             kernels = open_kernel_metrics(report).kernels
             say(f"{order.arm}: {kernels.height} kernels measured")
             shape = LayerShape(**asdict(order.shape))

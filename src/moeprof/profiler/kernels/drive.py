@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from moeprof.errors import CaptureError
+from moeprof.profiler import excerpt
 from moeprof.profiler.kernels.order import Driver, LayerOrder
 from moeprof.profiler.kernels.site.moeprof_kernels.request import Request, dump
 from moeprof.profiler.kernels.tools import Tools
 from moeprof.store import redact
 
 PROGRAM = Path(__file__).parent / "site" / "moeprof_kernels" / "run.py"
-_NCU_PYTHON = Path("extras") / "python"
-_TAIL = 15
+_HINT = "the log's end is above; counters may need rights (ERR_NVGPUCTRPERM), which moeprof doctor explains"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def launch(order: LayerOrder, driver: Driver, tools: Tools, metrics: tuple[str, 
     program = (order.python, str(PROGRAM), str(file))
     env = {"PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0"), **order.env}
     if driver == "nsight-python":
-        brought = Path(tools.ncu or "").resolve().parent / _NCU_PYTHON
-        path = [part for part in (str(brought), order.env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))) if part]
+        given = order.env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+        path = [part for part in (given, tools.report_module) if part]
         env["PYTHONPATH"] = os.pathsep.join(path)
         report = folder / f"{order.arm}.ncu-output-moe_layer-0.ncu-rep"
         argv: tuple[str, ...] = program
@@ -65,51 +66,67 @@ def launch(order: LayerOrder, driver: Driver, tools: Tools, metrics: tuple[str, 
     return Launch(argv, env, dump(request), file, folder / f"{order.arm}.log", report)
 
 
-def run(order: LayerOrder, command: Launch, limit_s: float) -> Path:
+def run(order: LayerOrder, command: Launch, limit_s: float, say: Callable[[str], None]) -> Path:
     """Run a command to its end and return the report.
 
+    Args:
+        order: What is measured.
+        command: Its command.
+        limit_s: Longest time.
+        say: Takes the log's telling lines where it failed.
+
     Raises:
-        CaptureError: It failed, took longer than `limit_s`, or left no report; the log's end is in the message.
+        CaptureError: It failed, took longer than `limit_s`, or left no report.
     """
     command.request_file.write_text(command.request, encoding="utf-8")
-    environment = {**os.environ, **command.env}
+    try:
+        code = _finish(order, command, limit_s)
+        if code != 0:
+            raise CaptureError(f"arm {order.arm}: the program ended with {code}{_cause(command.log)}", hint=_HINT)
+        if not command.report.exists():
+            raise CaptureError(
+                f"arm {order.arm}: no report of Nsight Compute was left{_cause(command.log)}", hint=_HINT
+            )
+    except CaptureError:
+        for line in excerpt.telling(command.log):
+            say(f"{order.arm}: {redact.text(line)}")
+        raise
+    return command.report
+
+
+def _finish(order: LayerOrder, command: Launch, limit_s: float) -> int:
     with command.log.open("wb") as log:
         try:
             process = subprocess.Popen(
-                command.argv, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command.argv,
+                env={**os.environ, **command.env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         except OSError as error:
             raise CaptureError(
                 f"arm {order.arm}: {command.argv[0]} does not start: {error.strerror or error}"
             ) from error
         try:
-            code = process.wait(limit_s)
+            return process.wait(limit_s)
         except subprocess.TimeoutExpired as error:
             raise CaptureError(
-                f"arm {order.arm}: the layer was not measured within {limit_s:g} s{_said(command.log)}",
+                f"arm {order.arm}: the layer was not measured within {limit_s:g} s",
                 hint="fewer batches or runs, or a longer --limit",
             ) from error
         finally:
             _end(process)
-    if not command.report.exists():
-        raise CaptureError(
-            f"arm {order.arm}: no report of Nsight Compute was left (the program ended with {code}){_said(command.log)}",
-            hint="the layer alone: --driver none; counters may need rights (ERR_NVGPUCTRPERM): moeprof doctor",
-        )
-    if code != 0:
-        raise CaptureError(f"arm {order.arm}: the program ended with {code}{_said(command.log)}")
-    return command.report
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Leave nothing of the program's session running."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
-def _said(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return "".join(f"\n  {redact.text(line)[:300]}" for line in lines[-_TAIL:])
+def _cause(log: Path) -> str:
+    found = excerpt.cause(log)
+    return f": {redact.text(found)}" if found else ""

@@ -34,7 +34,7 @@ def layer_shape(model: str, *, ranks: int = 1) -> Shape:
         raise ConfigError(
             f"the model's layer sizes are read from its config.json: {error.strerror or error}",
             path=str(file),
-            hint="server.model must be a folder on this machine, or give --hidden, --intermediate, --experts and --top-k",
+            hint="name a folder of this machine that holds it: --model DIR",
         ) from error
     except ValueError as error:
         raise ConfigError(f"the model's config.json is no JSON: {error}", path=str(file)) from error

@@ -26,14 +26,18 @@ class Tools:
     ncu: str | None
     ncu_version: tuple[int, ...] | None
     nsight_python: tuple[int, ...] | None
+    report_module: str | None = (
+        None  # folder of the module ncu_report that Nsight Compute brings; nsight-python 0.9 imports it
+    )
 
 
 def find_tools(python: str, env: dict[str, str]) -> Tools:
     """Look for ncu here, and for nsight-python in an arm's Python."""
-    ncu = which("ncu", path=env.get("PATH")) or _newest()
+    ncu = which("ncu", path=env.get("PATH")) or _newest("ncu")
     said = _output([ncu, "--version"], env) if ncu else ""
     found = _VERSION.search(said)
-    return Tools(ncu, numbers(found[1]) if found else None, numbers(_output([python, "-c", _PROBE], env).strip()))
+    version = numbers(_output([python, "-c", _PROBE], env).strip())
+    return Tools(ncu, numbers(found[1]) if found else None, version, _newest("extras/python"))
 
 
 def choose(wanted: str, tools: Tools) -> Driver:
@@ -85,6 +89,7 @@ def _output(command: list[str], env: dict[str, str]) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _newest() -> str | None:
-    found = [*Path(_USUAL).glob("*/ncu")]
-    return str(max(found, key=lambda path: numbers(path.parent.name) or ())) if found else None
+def _newest(below: str) -> str | None:
+    found = [version / below for version in Path(_USUAL).glob("*") if (version / below).exists()]
+    depth = len(Path(below).parts) - 1
+    return str(max(found, key=lambda path: numbers(path.parents[depth].name) or ())) if found else None
