@@ -268,7 +268,7 @@ def changed(verdict: Verdict, **changes: object) -> Diff:
 
 def measured(result: Diff) -> Diff:
     """Return a diff that holds serving metrics."""
-    return replace(result, serving=({"metric": "output_throughput"},))
+    return replace(result, serving=(samples.serving_row(),))
 
 
 ALL_WORDS = ",".join(fail_on.WORDS)
