@@ -27,6 +27,7 @@ _COMMANDS = {
     "run": ("moeprof.commands.run", "Capture the blocks of a plan, one server at a time."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two traces: structure, pairs, times, kernels."),
+    "kernels": ("moeprof.commands.kernels", "Measure the MoE kernels of arms with Nsight Compute."),
     "doctor": ("moeprof.commands.doctor", "Say what works on this machine, and what to do about the rest."),
     "runs": ("moeprof.commands.runs", "List, show and remove stored runs."),
 }
