@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from moeprof.analyzers.claims.results import ClaimRow
-from moeprof.analyzers.comparison.results import DurationTest, KernelTimeRow
+from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moeprof.analyzers.comparison.results import DurationTest, KernelTimeRow
+from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.results import TimeRow
 from moeprof.reports.document import Column, Lines, Section, Table
 from moeprof.reports.units import NO_DATA, change, microseconds, milliseconds, probability

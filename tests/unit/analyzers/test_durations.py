@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.tsa.stattools import acf
 
-from moeprof.analyzers import student
-from moeprof.analyzers.comparison import durations
-from moeprof.analyzers.comparison.discoveries import benjamini_hochberg, benjamini_yekutieli
-from moeprof.analyzers.comparison.durations import Mean
+from moeprof.analyzers.durations import compare as durations
+from moeprof.analyzers.durations import student
+from moeprof.analyzers.durations.compare import Mean
+from moeprof.analyzers.durations.discoveries import benjamini_hochberg, benjamini_yekutieli
 
 _VALUES = st.lists(st.integers(1, 10**9), min_size=2, max_size=40)
 

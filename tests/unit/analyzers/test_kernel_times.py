@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import moeprof
-from moeprof.analyzers.comparison import durations
 from moeprof.analyzers.comparison.compare import compare
-from moeprof.analyzers.comparison.results import KernelTimeRow
+from moeprof.analyzers.durations import compare as durations
+from moeprof.analyzers.durations.results import KernelTimeRow
 from moeprof.analyzers.results import Report
 from moeprof.analyzers.series import KERNELS, TIMES, Series
 from tests.unit.analyzers.reports import Kernel, rank, report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moeprof.analyzers.comparison import durations
 from moeprof.analyzers.comparison.sides import PAIR_FIGURES, ClassKey, PairKind, Side
+from moeprof.analyzers.durations import compare as durations
 from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import Change, KernelRow, PairChange, PairChanges, StructureRow, TimeRow
 from moeprof.analyzers.tables import CLASSES, PHASES

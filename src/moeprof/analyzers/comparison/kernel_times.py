@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from moeprof.analyzers.comparison import durations
-from moeprof.analyzers.comparison.discoveries import benjamini_hochberg, benjamini_yekutieli
-from moeprof.analyzers.comparison.durations import Mean
-from moeprof.analyzers.comparison.results import KernelTimeRow, TimeChange
 from moeprof.analyzers.comparison.sides import KernelKey, Side
+from moeprof.analyzers.durations import compare as durations
+from moeprof.analyzers.durations.compare import Mean
+from moeprof.analyzers.durations.discoveries import benjamini_hochberg, benjamini_yekutieli
+from moeprof.analyzers.durations.results import KernelTimeRow, TimeChange
 from moeprof.analyzers.tables import COMMUNICATION
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from moeprof.analyzers import student
-from moeprof.analyzers.comparison.results import DurationSample, DurationTest
+from moeprof.analyzers.durations import student
+from moeprof.analyzers.durations.results import DurationSample, DurationTest
 
 CONFIDENCE = 0.95
 _TRIMMED = 0.1
