@@ -25,7 +25,8 @@ def two_sided(t: float, df: float) -> float:
     """
     if math.isinf(t):
         return 0.0
-    return _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+    total = df + t * t
+    return _incomplete_beta(df / 2, 0.5, df / total, t * t / total)
 
 
 def critical(confidence: float, df: float) -> float:
@@ -54,16 +55,15 @@ def _density(t: float, df: float) -> float:
     return math.exp(log_front - (df + 1) / 2 * math.log1p(t * t / df))
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    if x <= 0:
-        return 0.0
-    if x >= 1:
-        return 1.0
-    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
+    """Return the regularised incomplete beta function at `x`; `rest` is 1 - x, given apart because a subtraction would lose it."""
+    if x <= 0 or rest <= 0:
+        return 0.0 if x <= 0 else 1.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
     # The fraction converges fast on this side only; the other side is the complement.
     if x < (a + 1) / (a + b + 2):
         return math.exp(log_front) * _fraction(a, b, x) / a
-    return 1 - math.exp(log_front) * _fraction(b, a, 1 - x) / b
+    return 1 - math.exp(log_front) * _fraction(b, a, rest) / b
 
 
 def _fraction(a: float, b: float, x: float) -> float:
