@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import partial
 
 from moeprof.analyzers.serving.results import ArmValues, ServingRow
 from moeprof.reports.document import Block, Column, Lines, Section, Table
@@ -36,8 +37,9 @@ def serving_sections(rows: Sequence[ServingRow], *, wide: bool, one_table: bool 
         return (Section(_TITLE, blocks),)
     first = _table(shown, _measured(several), ())
     second = _table(shown, (*_shown(), _UNIT), ())
+    third = [_table(drifting, _DRIFT, ())] if wide and (drifting := [row for row in shown if row.drift]) else []
     labels = Lines(tuple(_label_lines(shown, several=several)))
-    return (Section(_TITLE, (first, second, labels, *([Lines(notes)] if notes else []))),)
+    return (Section(_TITLE, (first, second, *third, labels, *([Lines(notes)] if notes else []))),)
 
 
 def rounded(value: float | None) -> str:
@@ -100,6 +102,7 @@ def _table(rows: Sequence[ServingRow], columns: Sequence[Column], notes: tuple[s
         _P.title: probability,
         _VERDICT.title: lambda row: row.verdict.replace("_", " "),
         _LABEL.title: lambda row: row.label,
+        **{column.title: partial(_drift_cell, index) for index, column in enumerate(_DRIFT) if index},
     }
     return Table(tuple(columns), tuple(tuple(cells[column.title](row) for column in columns) for row in rows), notes)
 
@@ -112,6 +115,25 @@ _BASE, _CANDIDATE, _CHANGE = (
 )
 _INTERVAL, _P = Column("interval (confidence)", "number"), Column("p", "number")
 _VERDICT, _LABEL = Column("verdict", "change"), Column("label")
+
+
+_DRIFT = (
+    _METRIC,
+    Column("base before", "number"),
+    Column("base after", "number"),
+    Column("drift", "number"),
+    Column("against before", "number"),
+    Column("against after", "number"),
+    Column("against midpoint", "number"),
+)
+
+
+def _drift_cell(index: int, row: ServingRow) -> str:
+    drift = row.drift
+    if drift is None:
+        return NO_DATA
+    changes = (drift.drift, drift.change_vs_a0, drift.change_vs_a2, drift.change_vs_midpoint)
+    return (rounded(drift.a0), rounded(drift.a2), *(signed(change) for change in changes))[index - 1]
 
 
 def _measured(several: bool) -> tuple[Column, ...]:
@@ -139,7 +161,7 @@ def _notes(rows: Sequence[ServingRow], *, several: bool, wide: bool) -> tuple[st
             said.setdefault(note, []).append(name)
         if row.reason != "shown":
             said.setdefault(_reason(row), []).append(name)
-        if row.drift is not None and (wide or row.label != "A/B/A complete"):
+        if row.drift is not None and not wide and row.label != "A/B/A complete":
             said.setdefault(_drift(row), []).append(name)
     return tuple(
         safe(note if len(names) == len(rows) else f"{', '.join(names)}: {note}") for note, names in said.items()
