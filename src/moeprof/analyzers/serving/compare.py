@@ -12,10 +12,8 @@ from moeprof.analyzers.serving.metrics import Metric, Metrics
 from moeprof.analyzers.serving.points import Point, points
 from moeprof.analyzers.serving.results import (
     ArmSamples,
-    ArmValues,
     Label,
     MetricVerdict,
-    Number,
     Reason,
     ServingRow,
     ServingSample,
