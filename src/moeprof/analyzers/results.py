@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.serving.results import ServingRow
@@ -348,7 +349,7 @@ class Diff:
     layers: tuple[JsonValue, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
-    accuracy: tuple[JsonValue, ...]
+    accuracy: tuple[AccuracyRow, ...]
     environment: tuple[JsonValue, ...]
     claims: tuple[ClaimRow, ...]
     verdict: Verdict

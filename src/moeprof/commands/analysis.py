@@ -25,7 +25,9 @@ def report_of(path: str, reading: Reading) -> Report:
     )
 
 
-def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = None) -> Diff:
+def diff_of(
+    base: str, candidate: str, reading: Reading, metrics: str | None = None, *, accuracy_margin: float | None = None
+) -> Diff:
     """Return the diff of two sides, each a path, an arm or a run."""
     from moeprof import api
 
@@ -38,6 +40,7 @@ def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = N
         recover=reading.recover,
         store=reading.store,
         metrics=metrics,
+        accuracy_margin=accuracy_margin,
     )
 
 

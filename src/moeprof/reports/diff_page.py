@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
 from moeprof.findings import JsonValue
+from moeprof.reports.accuracy import accuracy_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import short_ranks
@@ -38,6 +39,7 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False,
     sections = [
         Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
+        *accuracy_sections(diff.accuracy),
         *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
         findings_section(diff.findings, _labels(diff), wide=wide),
     ]

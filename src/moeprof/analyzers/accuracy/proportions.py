@@ -105,7 +105,7 @@ def mcnemar(base_only: int, candidate_only: int) -> float:
     """
     total = base_only + candidate_only
     tail = sum(math.comb(total, count) for count in range(min(base_only, candidate_only) + 1))
-    return min(1.0, 2 * tail / 2**total)
+    return min(1.0, tail / (1 << total) * 2)
 
 
 def questions_needed(share: float, margin: float) -> int:
@@ -128,7 +128,8 @@ def _restricted(base: int, base_total: int, candidate: int, candidate_total: int
     second = (candidate_total + 2 * base_total) * difference - total - correct
     first = (base_total * difference - total - 2 * base) * difference + correct
     zeroth = base * difference * (1 - difference)
-    q = second**3 / (3 * third) ** 3 - second * first / (6 * third**2) + zeroth / (2 * third)
+    q: float = second**3 / (3 * third) ** 3 - second * first / (6 * third**2) + zeroth / (2 * third)
     w = math.copysign(math.sqrt(max(second**2 / (3 * third) ** 2 - first / (3 * third), 0.0)), q)
     angle = math.pi if w == 0 else math.pi + math.acos(max(-1.0, min(1.0, q / w**3)))
-    return min(max(2 * w * math.cos(angle / 3) - second / (3 * third), least), most)
+    root: float = 2 * w * math.cos(angle / 3) - second / (3 * third)
+    return min(max(root, least), most)
