@@ -21,12 +21,14 @@ or outputs of a load client and folders of them. The exit code is 0 whatever cha
 """
 
 
-def _run(base: str, candidate: str, fail_on_: str, metrics: str | None, **values: Unpack[SharedValues]) -> int:
+def _run(
+    base: str, candidate: str, fail_on_: str, metrics: str | None, claims: str | None, **values: Unpack[SharedValues]
+) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    result = analysis.diff_of(base, candidate, options.reading, metrics)
+    result = analysis.diff_of(base, candidate, options.reading, metrics, claims)
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
@@ -63,6 +65,12 @@ command = GroupedCommand(
             metavar="FILE",
             heading="Reading",
             help="Serving metrics of your own (TOML): unit and direction.",
+        ),
+        GroupedOption(
+            "--claims",
+            metavar="FILE",
+            heading="Verdict",
+            help="Hold the written claims of FILE (TOML) against the passes.",
         ),
         *shared_params(),
     ],
