@@ -8,8 +8,9 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field as Column, Schema};
 
-use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS, Field};
+use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS, FIELDS, Field};
 use crate::intern::Interner;
+use crate::shapes::Shapes;
 
 /// A column of numbers without absent values.
 pub(crate) fn dense<T: ArrowPrimitiveType>(mut values: Vec<T::Native>) -> ArrayRef {
@@ -172,7 +173,7 @@ impl Events {
         self.phase.len() + self.block.rows
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, row: &Row) {
         let block = &mut self.block;
         // The remainder changes nothing, and shows that the place is inside.
@@ -215,11 +216,17 @@ impl Events {
     pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
         self.flush();
         let narrow = |codes: &[u32], code: u8| u8::try_from(*codes.get(usize::from(code))?).ok();
-        self.phase.iter_mut().all(|code| narrow(&codes.phases, *code).is_some_and(|new| { *code = new; true }))
-            && self.category.iter_mut().all(|code| {
-                codes.categories.get(usize::from(*code)).is_some_and(|&new| { *code = new; true })
+        self.phase.iter_mut().all(|code| {
+            narrow(&codes.phases, *code).is_some_and(|new| {
+                *code = new;
+                true
             })
-            && renumber(&mut self.name, &codes.names)
+        }) && self.category.iter_mut().all(|code| {
+            codes.categories.get(usize::from(*code)).is_some_and(|&new| {
+                *code = new;
+                true
+            })
+        }) && renumber(&mut self.name, &codes.names)
             && renumber(&mut self.track, &codes.tracks)
     }
 
@@ -254,7 +261,12 @@ fn renumber(column: &mut [u32], codes: &[u32]) -> bool {
     if (0..).zip(codes).all(|(old, &new): (u32, &u32)| old == new) {
         return column.iter().all(|&code| (code as usize) < codes.len());
     }
-    column.iter_mut().all(|code| codes.get(*code as usize).is_some_and(|&new| { *code = new; true }))
+    column.iter_mut().all(|code| {
+        codes.get(*code as usize).is_some_and(|&new| {
+            *code = new;
+            true
+        })
+    })
 }
 
 /// A column of texts: each distinct one is kept once, and Arrow's array is made at the end.
@@ -312,7 +324,9 @@ impl Texts {
     }
 }
 
-/// How a GPU activity was launched: the numbers of its args that many rows have in common, and which of them are present.
+/// How a GPU activity was launched: the numbers of its args that many rows have in common.
+///
+/// They are neighbours among the fields, which [`shape_of`] relies on.
 pub(crate) const SHAPE: [Field; 11] = [
     Field::Device,
     Field::Stream,
@@ -326,31 +340,32 @@ pub(crate) const SHAPE: [Field; 11] = [
     Field::SharedMemory,
     Field::GraphId,
 ];
+const SHAPE_AT: usize = Field::Device as usize;
+const SHAPE_BITS: u64 = (1 << SHAPE.len()) - 1;
 const WORDS: usize = SHAPE.len() + 1;
+const _: () = {
+    let mut index = 0;
+    while index < SHAPE.len() {
+        assert!(SHAPE[index] as usize == SHAPE_AT + index, "the fields of a shape are neighbours");
+        index += 1;
+    }
+};
 
-/// A shape as the bytes of its words; the first word has one bit for each number that is present.
-pub(crate) type Shape = [u8; WORDS * 8];
+/// The numbers of a shape behind a word with one bit for each that is present; the others are 0.
+pub(crate) type Shape = [u64; WORDS];
 
-/// Writes a shape.
+/// Returns the shape among the values of an event; `present` has a bit for each field with a value.
 #[inline]
-pub(crate) fn shape(numbers: [Option<u64>; SHAPE.len()]) -> Shape {
-    let mut shape = [0; WORDS * 8];
-    let mut present = 0u64;
-    let (words, _) = shape.as_chunks_mut::<8>();
-    if let Some((first, places)) = words.split_first_mut() {
-        for (index, (place, number)) in places.iter_mut().zip(numbers).enumerate() {
-            present |= u64::from(number.is_some()) << index;
-            *place = number.unwrap_or_default().to_le_bytes();
+pub(crate) fn shape_of(values: &[u64; FIELDS + 1], present: u64) -> Shape {
+    let present = present >> SHAPE_AT & SHAPE_BITS;
+    let mut shape = [present; WORDS];
+    let (_, words) = shape.split_at_mut(1);
+    if let Some(values) = values.get(SHAPE_AT..SHAPE_AT + SHAPE.len()) {
+        for ((index, word), value) in words.iter_mut().enumerate().zip(values) {
+            *word = value & 0u64.wrapping_sub(present >> index & 1);
         }
-        *first = present.to_le_bytes();
     }
     shape
-}
-
-fn number_of(shape: &[u8], index: usize) -> Option<u64> {
-    let (words, _) = shape.as_chunks::<8>();
-    let present = u64::from_le_bytes(*words.first()?) >> index & 1 == 1;
-    words.get(index + 1).filter(|_| present).map(|word| u64::from_le_bytes(*word))
 }
 
 /// What args say about the device, for some events.
@@ -362,7 +377,7 @@ pub(crate) struct DeviceArgs {
     shape: Vec<u32>,
     bytes: Sparse<Int64Type>,
     node: Sparse<UInt64Type>,
-    pub(crate) shapes: Interner,
+    pub(crate) shapes: Shapes,
 }
 
 impl DeviceArgs {
@@ -370,29 +385,32 @@ impl DeviceArgs {
         self.row.len()
     }
 
-    /// False where there are more shapes than codes.
     #[inline]
-    pub(crate) fn push(&mut self, row: u32, shape: &Shape, bytes: Option<i64>, node: Option<u64>) -> bool {
-        let Some(code) = self.shapes.get(shape).or_else(|| self.shapes.insert(shape)) else { return false };
+    pub(crate) fn push(&mut self, row: u32, shape: &Shape, bytes: Option<i64>, node: Option<u64>) {
+        // There are no more shapes than rows, and no more rows than codes.
+        let code = self.shapes.code(shape).unwrap_or_default();
         self.row.push(row);
         self.shape.push(code);
         self.bytes.push(bytes);
         self.node.push(node);
-        true
     }
 
     pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
-        self.row.iter_mut().all(|row| row.checked_add(codes.rows).is_some_and(|new| { *row = new; true }))
-            && renumber(&mut self.shape, &codes.shapes)
+        self.row.iter_mut().all(|row| {
+            row.checked_add(codes.rows).is_some_and(|new| {
+                *row = new;
+                true
+            })
+        }) && renumber(&mut self.shape, &codes.shapes)
     }
 
     /// Writes the numbers of the shapes out, one column after the other.
-    pub(crate) fn to_batch(&self, shapes: &Interner) -> Result<RecordBatch, ArrowError> {
+    pub(crate) fn to_batch(&self, shapes: &Shapes) -> Result<RecordBatch, ArrowError> {
         let mut columns = vec![("row", false, dense::<UInt32Type>(self.row.clone()))];
         for field in DEVICE_NUMBERS {
             let column = match SHAPE.iter().position(|&member| member == field) {
                 Some(index) => {
-                    self.spread::<Int64Type>(shapes, |shape| number_of(shape, index).map(u64::cast_signed))
+                    self.spread::<Int64Type>(shapes, |shape| Shapes::number(shape, index).map(u64::cast_signed))
                 }
                 None => self.bytes.to_array(),
             };
@@ -400,7 +418,7 @@ impl DeviceArgs {
         }
         for field in DEVICE_IDS {
             let column = match SHAPE.iter().position(|&member| member == field) {
-                Some(index) => self.spread::<UInt64Type>(shapes, |shape| number_of(shape, index)),
+                Some(index) => self.spread::<UInt64Type>(shapes, |shape| Shapes::number(shape, index)),
                 None => self.node.to_array(),
             };
             columns.push((field.column(), true, column));
@@ -408,11 +426,7 @@ impl DeviceArgs {
         batch(columns)
     }
 
-    fn spread<T: ArrowPrimitiveType>(
-        &self,
-        shapes: &Interner,
-        number: impl Fn(&[u8]) -> Option<T::Native>,
-    ) -> ArrayRef {
+    fn spread<T: ArrowPrimitiveType>(&self, shapes: &Shapes, number: impl Fn(&Shape) -> Option<T::Native>) -> ArrayRef {
         let numbers: Vec<Option<T::Native>> = shapes.iter().map(number).collect();
         let mut column = Sparse::<T>::default();
         for codes in self.shape.chunks(64) {

@@ -48,32 +48,38 @@ fn eight_digits(values: u64) -> u64 {
 
 /// Reads an integer as JSON writes it, of at most 18 digits and without a sign; returns its value and its length.
 ///
-/// None where there is no such integer. What follows it is for the caller to look at.
-#[inline]
-pub(crate) fn natural(bytes: &[u8; 24]) -> Option<(u64, usize)> {
+/// The length is 0 where there is no such integer. What follows it is for the caller to look at.
+#[inline(always)]
+pub(crate) fn natural(bytes: &[u8; 24]) -> (u64, usize) {
     let (eights, _) = bytes.as_chunks::<8>();
-    let [first, second, third] = eights else { return None };
+    let [first, second, third] = eights else { return (0, 0) };
     let word = u64::from_le_bytes(*first);
     let count = leading_digits(word);
+    // A zero is a whole number by itself only.
+    let led_by_zero = word & 0xff == u64::from(b'0');
     if count < 8 {
-        let led_by_zero = count > 1 && word & 0xff == u64::from(b'0');
-        if count == 0 || led_by_zero {
-            return None;
-        }
-        let values = word.wrapping_sub(ONES * u64::from(b'0')) << (64 - 8 * count);
-        return Some((eight_digits(values), count as usize));
+        let shift = 64u32.wrapping_sub(8 * count);
+        let value = eight_digits(word.wrapping_sub(ONES * u64::from(b'0')).wrapping_shl(shift));
+        // Without digits the shift is by 64, that is by nothing: the value does not count then.
+        return (value, if led_by_zero && count > 1 { 0 } else { count as usize });
     }
-    if word & 0xff == u64::from(b'0') {
-        return None;
+    if led_by_zero {
+        return (0, 0);
     }
-    let mut value = eight_digits(word.wrapping_sub(ONES * u64::from(b'0')));
+    more_digits(eight_digits(word.wrapping_sub(ONES * u64::from(b'0'))), *second, *third)
+}
+
+/// Goes on behind eight digits.
+#[inline]
+fn more_digits(value: u64, second: [u8; 8], third: [u8; 8]) -> (u64, usize) {
+    let mut value = value;
     let mut length = 8;
     for eight in [second, third] {
-        let word = u64::from_le_bytes(*eight);
+        let word = u64::from_le_bytes(eight);
         let count = leading_digits(word);
         if count > 0 {
             let values = word.wrapping_sub(ONES * u64::from(b'0')) << (64 - 8 * count);
-            let power = POWERS.get(count as usize).copied().unwrap_or_default();
+            let power = POWERS[count as usize % POWERS.len()];
             value = value.wrapping_mul(power).wrapping_add(eight_digits(values));
         }
         length += count as usize;
@@ -81,25 +87,26 @@ pub(crate) fn natural(bytes: &[u8; 24]) -> Option<(u64, usize)> {
             break;
         }
     }
-    (length <= 18).then_some((value, length))
+    (value, if length <= 18 { length } else { 0 })
 }
 
 /// Reads what follows the integer part of a time in us: a point and up to three digits, or neither.
 ///
 /// Returns ns and the length. None where there are other digits than three at most; where no point stands, (0, 0).
-#[inline]
+#[inline(always)]
 pub(crate) fn thousandths(bytes: [u8; 8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(bytes);
     if word & 0xff != u64::from(b'.') {
         return Some((0, 0));
     }
     let count = leading_digits(word >> 8);
-    if !(1..=3).contains(&count) {
-        return None;
+    let digit = |index: u32| (word >> (8 * index)) & 0xf;
+    match count {
+        3 => Some((digit(1) * 100 + digit(2) * 10 + digit(3), 4)),
+        2 => Some((digit(1) * 100 + digit(2) * 10, 3)),
+        1 => Some((digit(1) * 100, 2)),
+        _ => None,
     }
-    let values = (word >> 8).wrapping_sub(ONES * u64::from(b'0')) << (64 - 8 * count);
-    let scale = [0, 100, 10, 1].get(count as usize).copied().unwrap_or_default();
-    Some((eight_digits(values).wrapping_mul(scale), 1 + count as usize))
 }
 
 #[cfg(test)]
@@ -130,14 +137,18 @@ mod tests {
                 for (place, byte) in bytes.iter_mut().zip(number.bytes().chain(follower.bytes())) {
                     *place = byte;
                 }
-                let expected = if (1..=18).contains(&length) { number.parse().ok().map(|value| (value, length)) } else { None };
-                assert_eq!(natural(&bytes), expected, "{number}{follower}");
+                let (value, found) = natural(&bytes);
+                if (1..=18).contains(&length) {
+                    assert_eq!((value, found), (number.parse().unwrap_or(0), length), "{number}{follower}");
+                } else {
+                    assert_eq!(found, 0, "{number}{follower}");
+                }
             }
         }
-        assert_eq!(natural(b"0,......................"), Some((0, 1)));
-        assert_eq!(natural(b"01,....................."), None);
-        assert_eq!(natural(b"0123456789,............."), None);
-        assert_eq!(natural(b"-1,....................."), None);
+        assert_eq!(natural(b"0,......................"), (0, 1));
+        assert_eq!(natural(b"01,.....................").1, 0);
+        assert_eq!(natural(b"0123456789,.............").1, 0);
+        assert_eq!(natural(b"-1,.....................").1, 0);
     }
 
     #[test]

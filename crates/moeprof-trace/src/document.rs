@@ -298,7 +298,8 @@ impl<'a> Reader<'a> {
             if byte == b'{'
                 && !matches!(walk.stage, Stage::Event)
                 && let Some(predictor) = &mut walk.predictor
-                && let Some(end) = predictor.run(Text { bytes: window, valid: source.valid() }, at, most, &mut self.tables)
+                && let Some(end) =
+                    predictor.run(Text { bytes: window, valid: source.valid() }, at, most, &mut self.tables)
             {
                 walk.any = true;
                 walk.stage = Stage::Event;
@@ -330,7 +331,7 @@ impl<'a> Reader<'a> {
                         if !cursor.quirks.is_empty() {
                             record(cursor.quirks, &context, &mut self.notices);
                         } else if let Some(predictor) = &mut walk.predictor {
-                            predictor.learn(&walk.event, window, last_end);
+                            predictor.learn(&walk.event, window, last_end, &self.tables);
                         }
                         last_end = Some(walk.event.end);
                     }

@@ -1,8 +1,8 @@
 //! One event: its values as places in the window. Nothing is stored before the whole event has been read.
 
 use crate::fields::{EVENT_LEVEL, FIELDS, Field};
-use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop};
 use crate::gap::{Level, gap};
+use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop};
 use crate::notices::Slug;
 
 /// Brackets open around the members of an event (document, traceEvents, event).
@@ -23,14 +23,11 @@ pub(crate) struct Event {
     /// The way through the event, and whether an event with the same gaps means the same.
     pub(crate) steps: Vec<Step>,
     pub(crate) regular: bool,
-    /// Where the last value ended; of an array, its last element.
-    behind: usize,
 }
 
-/// A value and the gap before it: the gap begins at `start`, and the value's first byte (of a string, its quote) is at `at`.
+/// A value and the gap before it; the value's first byte (of a string, its quote) is at `at`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    pub(crate) start: usize,
     pub(crate) at: usize,
     pub(crate) reads: Reads,
     /// The gap holds the key args, so what earlier args said no longer counts.
@@ -60,7 +57,6 @@ impl Event {
             record: false,
             steps: Vec::new(),
             regular: false,
-            behind: 0,
         }
     }
 
@@ -109,7 +105,6 @@ impl Event {
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
         let mut level = Level::Start;
         let mut value = Scalar::NONE;
-        self.behind = cursor.at;
         loop {
             let turn = gap(cursor, level, value)?;
             self.empty &= !turn.key;
@@ -133,18 +128,12 @@ impl Event {
     /// Notes a value and the gap before it, for the prediction of later events.
     fn step(&mut self, at: usize, reads: Reads, args: bool, value: Scalar) {
         if self.record {
-            self.steps.push(Step { start: self.behind, at, reads, args, value });
+            self.steps.push(Step { at, reads, args, value });
         }
     }
 
     /// Reads the value of a key. The last of several counts, whatever it is.
-    fn member(
-        &mut self,
-        cursor: &mut Cursor<'_, '_>,
-        field: Field,
-        depth: u32,
-        args: bool,
-    ) -> Result<Scalar, Stop> {
+    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32, args: bool) -> Result<Scalar, Stop> {
         if matches!(field, Field::GridX | Field::BlockX)
             && let Some(fields) = field.triple()
         {
@@ -170,18 +159,11 @@ impl Event {
             *place = value;
         }
         self.step(at, Reads::Value(field, depth), args, value);
-        self.behind = cursor.at;
         Ok(value)
     }
 
     /// Reads an array of numbers, of which the first three count.
-    fn triple(
-        &mut self,
-        cursor: &mut Cursor<'_, '_>,
-        fields: [Field; 3],
-        depth: u32,
-        args: bool,
-    ) -> Result<(), Stop> {
+    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32, args: bool) -> Result<(), Stop> {
         cursor.at += 1;
         let list = List::ARRAY;
         let mut index = 0;
@@ -199,7 +181,6 @@ impl Event {
             let reads = if index == 0 { Reads::First(field) } else { Reads::Value(field, depth + 1) };
             self.regular &= is_number;
             self.step(at, reads, args && index == 0, value);
-            self.behind = cursor.at;
             index += 1;
             list.after(cursor, value)?;
         }

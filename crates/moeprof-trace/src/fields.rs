@@ -65,8 +65,8 @@ fields! {
     BlockZ: Args [] Element "block_z";
     Registers: Args [b"registers per thread"] Number "registers_per_thread";
     SharedMemory: Args [b"shared memory"] Number "shared_memory";
-    Bytes: Args [b"bytes" b"Bytes"] Number "bytes";
     GraphId: Args [b"graph id"] Number "graph_id";
+    Bytes: Args [b"bytes" b"Bytes"] Number "bytes";
     GraphNodeId: Args [b"graph node id"] Number "graph_node_id";
     Collective: Args [b"Collective name"] Text "collective";
     DataType: Args [b"dtype"] Text "dtype";

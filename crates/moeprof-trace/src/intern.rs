@@ -27,8 +27,19 @@ impl Interner {
     #[inline]
     pub(crate) fn bytes(&self, code: u32) -> &[u8] {
         let index = code as usize;
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let start = self.start(code);
         self.ends.get(index).and_then(|&end| self.arena.get(start..end)).unwrap_or_default()
+    }
+
+    /// Returns where the bytes of a code begin among all of them.
+    pub(crate) fn start(&self, code: u32) -> usize {
+        (code as usize).checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0)
+    }
+
+    /// Returns some of the bytes of all strings.
+    #[inline]
+    pub(crate) fn at(&self, start: usize, length: usize) -> Option<&[u8]> {
+        self.arena.get(start..)?.get(..length)
     }
 
     /// All strings in the order of their codes.

@@ -35,6 +35,7 @@ mod notices;
 mod parts;
 mod predict;
 mod recover;
+mod shapes;
 mod source;
 mod spellings;
 mod tables;

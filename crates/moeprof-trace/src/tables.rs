@@ -3,12 +3,15 @@
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
-use crate::columns::{self, CollectiveArgs, Codes as NewCodes, DeviceArgs, Events, Labels, Row, SHAPE, Texts, shape};
+use crate::columns::{
+    self, Codes as NewCodes, CollectiveArgs, DeviceArgs, Events, Labels, Row, SHAPE, Texts, shape_of,
+};
 use crate::event::Event;
 use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, FIELDS, Field};
 use crate::intern::Interner;
 use crate::json::{Cause, Kind, Quirk, Scalar};
 use crate::notices::Slug;
+use crate::shapes::Shapes;
 use crate::spellings::{Context, Spellings};
 use crate::values::{id, integer, time, unsigned};
 
@@ -83,7 +86,7 @@ impl Rows {
 /// The table `device_args`, kept small: the columns of `docs/native.md` are made when they are asked for.
 #[derive(Debug)]
 pub struct DeviceTable {
-    shapes: Interner,
+    shapes: Shapes,
     parts: Vec<DeviceArgs>,
 }
 
@@ -110,10 +113,33 @@ struct RecentTrack {
 
 const RECENT_TRACKS: usize = 16;
 
-/// The values of an event that was predicted: numbers as they are (times in ns), phase and category as codes of their spelling.
+/// What all events of a kind have in common, where they are predicted: the codes of their phase and category among the
+/// spellings, and which fields have values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    phase: u8,
+    pub(crate) category: u32,
+    present: u64,
+}
+
+impl Fixed {
+    #[inline]
+    fn has(&self, field: Field) -> bool {
+        self.present & field.bit() != 0
+    }
+}
+
+/// What every event that is predicted has.
+const NEEDED: u64 = Field::Phase.bit()
+    | Field::Category.bit()
+    | Field::Name.bit()
+    | Field::Process.bit()
+    | Field::Thread.bit()
+    | Field::Start.bit();
+
+/// The values of an event that was predicted: numbers as they are, times in ns.
 #[derive(Debug)]
 pub(crate) struct Known {
-    pub(crate) present: u64,
     pub(crate) numbers: [u64; FIELDS + 1],
     /// The code of the name, or where it stands.
     pub(crate) name: Option<u32>,
@@ -123,25 +149,13 @@ pub(crate) struct Known {
 
 impl Known {
     #[inline]
-    pub(crate) fn get(&self, field: Field) -> u64 {
+    fn get(&self, field: Field) -> u64 {
         self.numbers[field as usize]
     }
 
     /// The code of a text of the args of collectives.
-    fn text(&self, field: Field) -> Option<u32> {
-        u32::try_from(self.get(field)).ok().filter(|_| self.has(field))
-    }
-
-    #[inline]
-    pub(crate) fn has(&self, field: Field) -> bool {
-        self.present & field.bit() != 0
-    }
-
-    /// Takes a value; `clear` are the fields whose earlier values no longer count.
-    #[inline]
-    pub(crate) fn set(&mut self, field: Field, value: u64, clear: u64) {
-        self.numbers[field as usize] = value;
-        self.present = self.present & !clear | field.bit();
+    fn text(&self, fixed: &Fixed, field: Field) -> Option<u32> {
+        u32::try_from(self.get(field)).ok().filter(|_| fixed.has(field))
     }
 }
 
@@ -267,17 +281,26 @@ impl Tables {
         Ok(())
     }
 
+    /// Looks up what events of a kind have in common; None where they are not to be predicted.
+    pub(crate) fn fixed(&self, phase: &[u8], category: &[u8], present: u64) -> Option<Fixed> {
+        let category = self.category_spellings.texts.get(category)?;
+        let is_skipped = self.categories.get(category as usize)?.skip;
+        // The phase of an event that is skipped has no code, and needs none.
+        let phase = self.phases.texts.get(phase).or(is_skipped.then_some(0))?;
+        let fixed = Fixed { phase: u8::try_from(phase).ok()?, category, present };
+        (present & NEEDED == NEEDED).then_some(fixed)
+    }
+
     /// Stores an event of which everything is known; false, and nothing done, where anything is out of the ordinary.
-    #[inline]
-    pub(crate) fn push_known(&mut self, known: &Known, text: &[u8]) -> bool {
-        let Some(category) = self.categories.get_mut(known.get(Field::Category) as usize) else { return false };
+    #[inline(always)]
+    pub(crate) fn push_known(&mut self, fixed: &Fixed, known: &Known, text: &[u8]) -> bool {
+        let Some(category) = self.categories.get_mut(fixed.category as usize) else { return false };
         if category.skip {
             category.skipped += 1;
             return true;
         }
         let Some(code) = category.code else { return false };
         let Ok(row) = u32::try_from(self.events.len()) else { return false };
-        let Ok(phase) = u8::try_from(known.get(Field::Phase)) else { return false };
         let Some(track) = known_track(
             &mut self.recent_tracks,
             &self.tracks,
@@ -287,8 +310,8 @@ impl Tables {
         ) else {
             return false;
         };
-        let is_collective = known.has(Field::Collective);
-        if is_collective && !collective_fits(&self.collective, known) {
+        let is_collective = fixed.has(Field::Collective);
+        if is_collective && !collective_fits(&self.collective, fixed, known) {
             return false;
         }
         let name = match known.name {
@@ -299,9 +322,9 @@ impl Tables {
             },
         };
         category.kept += 1;
-        let number = |field| if known.has(field) { Some(known.get(field)) } else { None };
+        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
         self.events.push(&Row {
-            phase,
+            phase: fixed.phase,
             category: code,
             name,
             track,
@@ -310,13 +333,12 @@ impl Tables {
             correlation: number(Field::Correlation),
             external_id: number(Field::ExternalId),
         });
-        if known.present & (Field::Device.bit() | Field::Stream.bit() | Field::Bytes.bit()) != 0 {
-            let shape = shape(SHAPE.map(number));
+        if fixed.present & (Field::Device.bit() | Field::Stream.bit() | Field::Bytes.bit()) != 0 {
             let bytes = number(Field::Bytes).map(u64::cast_signed);
-            self.device.push(row, &shape, bytes, number(Field::GraphNodeId));
+            self.device.push(row, &shape_of(&known.numbers, fixed.present), bytes, number(Field::GraphNodeId));
         }
         if is_collective {
-            self.push_known_collective(known, row);
+            self.push_known_collective(fixed, known, row);
         }
         true
     }
@@ -329,11 +351,11 @@ impl Tables {
     }
 
     #[inline(never)]
-    fn push_known_collective(&mut self, known: &Known, row: u32) {
-        let number = |field| if known.has(field) { Some(known.get(field)) } else { None };
+    fn push_known_collective(&mut self, fixed: &Fixed, known: &Known, row: u32) {
+        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
         self.collective.row.push(row);
         for (column, field) in self.collective.texts.iter_mut().zip(COLLECTIVE_TEXTS) {
-            column.push_code(known.text(field));
+            column.push_code(known.text(fixed, field));
         }
         for (column, field) in self.collective.numbers.iter_mut().zip(COLLECTIVE_NUMBERS) {
             column.push(number(field).map(u64::cast_signed));
@@ -421,12 +443,20 @@ impl Tables {
             return;
         }
         let [device, stream, bytes] = numbers;
-        let shape = shape(SHAPE.map(|field| match field {
-            Field::Device => device.map(i64::cast_unsigned),
-            Field::Stream => stream.map(i64::cast_unsigned),
-            Field::GraphId => unsigned(event, field, context, quirks),
-            other => integer(event, other, context, quirks).map(i64::cast_unsigned),
-        }));
+        let (mut values, mut present) = ([0; FIELDS + 1], 0);
+        for field in SHAPE {
+            let number = match field {
+                Field::Device => device.map(i64::cast_unsigned),
+                Field::Stream => stream.map(i64::cast_unsigned),
+                Field::GraphId => unsigned(event, field, context, quirks),
+                other => integer(event, other, context, quirks).map(i64::cast_unsigned),
+            };
+            if let (Some(number), Some(place)) = (number, values.get_mut(field as usize)) {
+                *place = number;
+                present |= field.bit();
+            }
+        }
+        let shape = shape_of(&values, present);
         let node = unsigned(event, Field::GraphNodeId, context, quirks);
         self.device.push(row, &shape, bytes, node);
     }
@@ -472,7 +502,7 @@ impl Tables {
         let names = append_texts(&mut self.names.texts, &other.names.texts)?;
         let phases = append_texts(&mut self.phases.texts, &other.phases.texts)?;
         let tracks = append_texts(&mut self.tracks, &other.tracks)?;
-        let shapes = append_texts(&mut self.device.shapes, &other.device.shapes)?;
+        let shapes = other.device.shapes.iter().map(|shape| self.device.shapes.code(shape)).collect::<Option<_>>()?;
         self.track_bytes += other.track_bytes;
         if self.phases.texts.len() > MOST_PHASES || self.track_bytes > i32::MAX as usize {
             return None;
@@ -533,10 +563,7 @@ impl Tables {
             names: columns::names(&self.names.texts)?,
             tracks: columns::tracks(processes, threads)?,
             phases: self.phases.list(),
-            device_args: DeviceTable {
-                shapes,
-                parts: std::iter::once(self.device).chain(devices).collect(),
-            },
+            device_args: DeviceTable { shapes, parts: std::iter::once(self.device).chain(devices).collect() },
             events: std::iter::once(self.events).chain(events).map(Events::into_batch).collect::<Result<_, _>>()?,
             collective_args: self.collective.into_batch()?,
             labels: self.labels.into_batch()?,
@@ -546,9 +573,9 @@ impl Tables {
 
 /// Tells whether the texts of an event fit into their columns.
 #[inline(never)]
-fn collective_fits(columns: &CollectiveArgs, known: &Known) -> bool {
+fn collective_fits(columns: &CollectiveArgs, fixed: &Fixed, known: &Known) -> bool {
     columns.texts.iter().zip(COLLECTIVE_TEXTS).all(|(column, field)| {
-        let code = known.text(field);
+        let code = known.text(fixed, field);
         code.is_none_or(|code| column.has_room(column.size(code)))
     })
 }

@@ -1,5 +1,6 @@
 //! A guess at the name that comes next, so that a name met before is found by one comparison.
 
+use super::literal::same;
 use crate::intern::{Interner, mix};
 use crate::json::find_special;
 
@@ -7,10 +8,17 @@ const PLACES: usize = 8192;
 /// Names are guessed by the one before them of the same category; that many categories are told apart.
 const CATEGORIES: usize = 64;
 
+/// A name that has neither escapes nor control characters, and where its bytes are among those of all names.
+#[derive(Debug, Clone, Copy)]
+struct Guess {
+    start: usize,
+    length: usize,
+    code: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Codes of names that have neither escapes nor control characters, plus one.
-    guesses: Vec<u32>,
+    guesses: Vec<Guess>,
     before: [u32; CATEGORIES],
 }
 
@@ -20,16 +28,18 @@ pub(crate) struct Found {
     pub(crate) length: usize,
 }
 
+const NOTHING: Guess = Guess { start: usize::MAX, length: 0, code: 0 };
+
 impl Names {
     pub(crate) fn new() -> Self {
-        Self { guesses: vec![0; PLACES], before: [0; CATEGORIES] }
+        Self { guesses: vec![NOTHING; PLACES], before: [0; CATEGORIES] }
     }
 
     /// Finds the name that begins at `at`; None where it has escapes, control characters or bytes behind `valid`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(
         &mut self,
-        category: u64,
+        category: u32,
         names: &Interner,
         bytes: &[u8],
         at: usize,
@@ -45,21 +55,30 @@ impl Names {
             u64::from_le_bytes(*second) ^ 0xd1b5_4a32_d192_ed03,
         );
         #[allow(clippy::cast_possible_truncation, reason = "the remainder is small")]
-        let guess = &mut self.guesses[mixed as usize % PLACES];
-        if let Some(code) = guess.checked_sub(1) {
-            let name = names.bytes(code);
-            if rest.get(name.len()) == Some(&b'"') && rest.starts_with(name) {
-                *before = *guess;
-                return Some(Found { code: Some(code), length: name.len() });
-            }
+        let guess = self.guesses.get_mut(mixed as usize % PLACES)?;
+        if let Some(name) = names.at(guess.start, guess.length)
+            && rest.get(name.len()) == Some(&b'"')
+            && rest.get(..name.len()).is_some_and(|text| same(text, name))
+        {
+            *before = guess.code;
+            return Some(Found { code: Some(guess.code), length: name.len() });
         }
-        let end = find_special(bytes, at);
-        if bytes.get(end) != Some(&b'"') || end > valid {
-            return None;
+        let found = look_up(names, bytes, at, valid)?;
+        *guess = NOTHING;
+        if let Some(code) = found.code {
+            let start = names.start(code);
+            *guess = Guess { start, length: found.length, code };
+            *before = code;
         }
-        let code = names.get(bytes.get(at..end)?);
-        *guess = code.and_then(|code| code.checked_add(1)).unwrap_or_default();
-        *before = *guess;
-        Some(Found { code, length: end - at })
+        Some(found)
     }
+}
+
+#[inline(never)]
+fn look_up(names: &Interner, bytes: &[u8], at: usize, valid: usize) -> Option<Found> {
+    let end = find_special(bytes, at);
+    if bytes.get(end) != Some(&b'"') || end > valid {
+        return None;
+    }
+    Some(Found { code: names.get(bytes.get(at..end)?), length: end - at })
 }
