@@ -96,7 +96,9 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
             (values, bits) = (vec![T::Native::default(); rows], vec![0; rows.div_ceil(64)]);
         }
         let nulls = (self.absent > 0).then(|| {
-            bits.iter_mut().for_each(|word| *word = word.to_le());
+            for word in &mut bits {
+                *word = word.to_le();
+            }
             NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, rows))
         });
         values.shrink_to_fit();

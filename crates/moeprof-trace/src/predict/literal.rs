@@ -97,7 +97,7 @@ mod tests {
         let text = text();
         for length in 0..text.len() {
             assert!(same(&text[..length], &text[..length]));
-            assert!(!same(&text[..length], &text[..length + 1]));
+            assert!(!same(&text[..length], &text[..=length]));
             for place in 0..length {
                 let mut other = text.clone();
                 other[place] ^= 1;
