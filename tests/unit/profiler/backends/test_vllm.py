@@ -144,7 +144,7 @@ def test_what_fights_with_ours_is_refused(subject: Arm, message: str) -> None:
 
 def test_names_and_addresses() -> None:
     # GIVEN arms that name their model in three ways, and a host of the sixth version
-    backend = find_backend("vllm")
+    backend = find_backend(arm())
     assert is_serving(backend)
     assert backend.served_name(arm()) == "m"
     assert backend.served_name(arm("--served-model-name", "a", "b")) == "a"
