@@ -29,7 +29,7 @@ from moeprof.errors import (
 from moeprof.profiler import attached, evidence, failure, progress
 from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_serving
 from moeprof.profiler.backends.command import run_to_end
-from moeprof.profiler.backends.find import find_backend
+from moeprof.profiler.find_backend import find_backend
 from moeprof.profiler.find_client import ChosenClient, choose_client
 from moeprof.profiler.gates import GateResult
 from moeprof.profiler.gpu_samples import SampleSummary

@@ -10,7 +10,7 @@ from moeprof.config.schema import Server, Window
 from moeprof.errors import ConfigError
 from moeprof.profiler.backends.base import CommandLine
 from moeprof.profiler.backends.command import CommandBackend
-from moeprof.profiler.backends.find import find_backend
+from moeprof.profiler.find_backend import find_backend
 from tests.unit.profiler.backends.arms import arm
 
 

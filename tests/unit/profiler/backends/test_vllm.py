@@ -10,9 +10,9 @@ import pytest
 from moeprof.config.schema import Arm, Server, Window
 from moeprof.errors import ConfigError
 from moeprof.profiler.backends.base import CommandLine, is_serving
-from moeprof.profiler.backends.find import find_backend
 from moeprof.profiler.backends.plugin import PLUGIN_PATH, plugin_environment
 from moeprof.profiler.backends.vllm import VllmBackend
+from moeprof.profiler.find_backend import find_backend
 from tests.unit.profiler.backends.arms import arm
 
 PROFILER = (

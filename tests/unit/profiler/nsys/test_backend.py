@@ -9,8 +9,8 @@ import pytest
 
 from moeprof.config.schema import Arm, Expect, Profiler, Server, Window
 from moeprof.errors import ConfigError, WindowFailedError
-from moeprof.profiler.backends.find import find_backend
 from moeprof.profiler.backends.vllm import VllmBackend
+from moeprof.profiler.find_backend import find_backend
 from moeprof.profiler.gates import traces_complete
 from moeprof.profiler.nsys.backend import NsysBackend
 from moeprof.profiler.nsys.program import Nsys
