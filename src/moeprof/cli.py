@@ -25,8 +25,10 @@ _COMMANDS = {
     "init": ("moeprof.commands.init", "Write a commented moeprof.toml to start from."),
     "capture": ("moeprof.commands.capture", "Launch an arm's server, measure it, profile it, store the run."),
     "run": ("moeprof.commands.run", "Capture the blocks of a plan, one server at a time."),
+    "ingest": ("moeprof.commands.ingest", "Take traces and results made elsewhere into the store."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
-    "diff": ("moeprof.commands.diff", "Compare two traces: structure, pairs, times, kernels."),
+    "diff": ("moeprof.commands.diff", "Compare two arms: launches, times, serving metrics."),
+    "kernels": ("moeprof.commands.kernels", "Measure the MoE kernels of arms with Nsight Compute."),
     "doctor": ("moeprof.commands.doctor", "Say what works on this machine, and what to do about the rest."),
     "runs": ("moeprof.commands.runs", "List, show and remove stored runs."),
 }

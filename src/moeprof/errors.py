@@ -119,6 +119,30 @@ class NothingToCompareError(MoeprofError):
     slug = "nothing-to-compare"
 
 
+class ResultError(MoeprofError):
+    """An output of a load client or an evaluator that cannot be used."""
+
+    slug = "result-invalid"
+
+
+class ConflictError(MoeprofError):
+    """Results that contradict each other, or one that was given twice."""
+
+    slug = "result-conflict"
+
+
+class MetricsError(MoeprofError):
+    """A table of metrics that cannot be used; a metric without a direction is one."""
+
+    slug = "metrics-invalid"
+
+
+class ClaimError(MoeprofError):
+    """A file of written claims that cannot be checked."""
+
+    slug = "claim-invalid"
+
+
 class ConfigError(MoeprofError):
     """A configuration file that cannot be used: unknown key, wrong type, unknown arm."""
 

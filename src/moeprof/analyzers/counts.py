@@ -15,6 +15,7 @@ import polars.selectors as cs
 
 from moeprof.analyzers.commonest import by_iteration, commonest
 from moeprof.analyzers.results import ClassCount, IterationCounts, KernelCount
+from moeprof.analyzers.series import kernel_times
 from moeprof.analyzers.tables import KINDS, Attribution
 from moeprof.findings import Finding, JsonValue
 
@@ -48,7 +49,8 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
 
 def class_counts(attribution: Attribution) -> tuple[ClassCount, ...]:
     """Count launches by class and phase, memcpy and memset included; by phase, then class, in the order of `tables`."""
-    counts = _counts(attribution, attribution.counted, _CLASS_KEY).sort(_CLASS_KEY)
+    values = _values(attribution.counted, _CLASS_KEY)
+    counts = _counts(attribution, values, _CLASS_KEY).sort(_CLASS_KEY)
     return tuple(
         ClassCount(
             class_=row["class"],
@@ -62,10 +64,15 @@ def class_counts(attribution: Attribution) -> tuple[ClassCount, ...]:
     )
 
 
-def kernel_counts(attribution: Attribution) -> tuple[KernelCount, ...]:
-    """Count kernels (operators on a CPU-only trace) by name, class, phase and backend; largest kernel sum first."""
-    launches = attribution.counted.filter(pl.col("activity").is_in(["kernel", "operator"]))
-    counts = _counts(attribution, launches, _KERNEL_KEY).sort(
+def kernel_counts(attribution: Attribution, kernels: pl.DataFrame | None = None) -> tuple[KernelCount, ...]:
+    """Count kernels (operators on a CPU-only trace) by name, class, phase and backend; largest kernel sum first.
+
+    Args:
+        attribution: The iterations and launches of a rank.
+        kernels: Its `moeprof.analyzers.series.KERNELS`, where they are made already.
+    """
+    values = kernel_times(attribution) if kernels is None else kernels
+    counts = _counts(attribution, values, _KERNEL_KEY).sort(
         "kernel_sum", *_KERNEL_KEY, descending=[True, False, False, False, False]
     )
     return tuple(
@@ -88,6 +95,7 @@ def counts_findings(attribution: Attribution) -> tuple[Finding, ...]:
     values = _values(attribution.counted, _CLASS_KEY)
     if iterations.is_empty() or values.is_empty():
         return ()
+    values = values.rename({"launches": "value"})
     varying = commonest(values, _CLASS_KEY, iterations.height).filter(~pl.col("constant")).sort(_CLASS_KEY)
     deviating = (
         varying.join(iterations, how="cross")
@@ -129,21 +137,17 @@ def _iterations(attribution: Attribution) -> pl.DataFrame:
 
 
 def _values(launches: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return launches and their time by group and iteration: columns `by`, iteration, value, duration_ns."""
-    # Kernel names are long and few: grouping their codes takes a third of the time of grouping the strings.
-    return (
-        launches.select(*by, "iteration", "duration_ns")
-        .with_columns(cs.string().cast(pl.Categorical))
-        .group_by(*by, "iteration")
-        .agg(pl.len().cast(pl.Int64).alias("value"), pl.col("duration_ns").sum())
+    """Return launches and their time by group and iteration: columns `by`, iteration, launches, kernel_sum_ns."""
+    return launches.group_by(*by, "iteration").agg(
+        pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("kernel_sum_ns")
     )
 
 
-def _counts(attribution: Attribution, launches: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def _counts(attribution: Attribution, values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Return `by`, total, kernel_sum, commonest, constant, distinct; the last three null where nothing is counted."""
-    values = _values(launches, by)
+    values = values.rename({"launches": "value"})
     counts = values.group_by(by).agg(
-        pl.col("value").sum().alias("total"), pl.col("duration_ns").sum().alias("kernel_sum")
+        pl.col("value").sum().alias("total"), pl.col("kernel_sum_ns").sum().alias("kernel_sum")
     )
     iterations = _iterations(attribution).height
     if iterations:

@@ -12,6 +12,7 @@ from moeprof.analyzers.classify import load_classifier
 from moeprof.analyzers.iterations import attribute
 from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
+from moeprof.analyzers.series import Series, iteration_times, kernel_times
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding
 from moeprof.traces.trace import RankTrace, Trace
@@ -60,6 +61,7 @@ def report(
 
 
 def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
+    series = Series(iteration_times(attribution), kernel_times(attribution))
     return RankReport(
         rank=rank.key,
         source=rank.source,
@@ -68,12 +70,13 @@ def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
         iterations=counts.iteration_counts(attribution),
         counts_over=attribution.counts_over,
         counts=counts.class_counts(attribution),
-        kernels=counts.kernel_counts(attribution),
+        kernels=counts.kernel_counts(attribution, series.kernels),
         pairs=pairs.pairs(attribution),
         time_ns=times.time_totals(attribution.launches),
-        per_iteration_ns=times.per_iteration_times(attribution),
+        per_iteration_ns=times.per_iteration_times(series.times),
         layers=(),
         coverage=_coverage(rank, attribution),
+        series=series,
     )
 
 

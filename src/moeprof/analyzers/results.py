@@ -5,11 +5,16 @@ None means "no data" everywhere; it is never the same as 0. Times are integer ns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
+
+if TYPE_CHECKING:
+    from moeprof.analyzers.series import Series
 
 Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
 Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
@@ -19,11 +24,15 @@ _JSON_NAMES = {"class_": "class"}
 
 
 def to_json(value: object) -> JsonValue:
-    """Return dataclasses, tuples and mappings as plain JSON values (a trailing underscore leaves a field's name)."""
+    """Return dataclasses, tuples and mappings as plain JSON values.
+
+    A trailing underscore leaves a field's name; a field whose metadata say ``json: False`` is left out.
+    """
     if isinstance(value, Finding):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return {_JSON_NAMES.get(f.name, f.name): to_json(getattr(value, f.name)) for f in fields(value)}
+        kept = (f for f in fields(value) if f.metadata.get("json", True))
+        return {_JSON_NAMES.get(f.name, f.name): to_json(getattr(value, f.name)) for f in kept}
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -179,7 +188,10 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    """Everything about one rank. `launch_unit` is what its launches are: kernels, or operators of a CPU-only trace."""
+    """Everything about one rank. `launch_unit` is what its launches are: kernels, or operators of a CPU-only trace.
+
+    `series` holds the values behind the medians, iteration by iteration, as tables: for comparisons and for Python, not in the JSON.
+    """
 
     rank: str | None
     source: str
@@ -194,6 +206,7 @@ class RankReport:
     per_iteration_ns: PerIterationTimes
     layers: tuple[JsonValue, ...]
     coverage: Coverage
+    series: Series | None = field(default=None, compare=False, repr=False, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +338,10 @@ class Diff:
     pairs: PairChanges
     layers: tuple[JsonValue, ...]
     time: tuple[TimeRow, ...]
-    serving: tuple[JsonValue, ...]
+    serving: tuple[ServingRow, ...]
     accuracy: tuple[JsonValue, ...]
     environment: tuple[JsonValue, ...]
-    claims: tuple[JsonValue, ...]
+    claims: tuple[ClaimRow, ...]
     verdict: Verdict
     findings: tuple[Finding, ...]
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import PerIterationTimes, PhaseTimes, Spread, TimeTotals
-from moeprof.analyzers.tables import COMMUNICATION, Attribution
+from moeprof.analyzers.tables import COMMUNICATION, PHASES
 from moeprof.traces.intervals import difference_length, union_length
 
 _IS_KERNEL = pl.col("activity") == "kernel"
@@ -45,38 +45,25 @@ def time_totals(launches: pl.DataFrame) -> TimeTotals:
     )
 
 
-def per_iteration_times(attribution: Attribution) -> PerIterationTimes:
+def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
     """Return the times of the steady iterations: those counted, without the start transient.
 
-    A launch belongs to the iteration that launched it, whenever it runs. Where the trace has device rows, an iteration
-    without launches (in a phase) counts as 0.
-
     Args:
-        attribution: The iterations and launches of one rank.
+        table: `moeprof.analyzers.series.TIMES` of one rank.
 
     Returns:
         Spreads in ns; None where there is nothing to measure.
     """
-    steady = attribution.iterations.filter(pl.col("counted") & ~pl.col("transient")).sort("iteration")
-    if attribution.family is None or steady.is_empty():
+    steady = table.filter(~pl.col("transient"))
+    if steady.is_empty():
         return PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None))
-    wall = spread(steady.select(pl.col("next_start_ns") - pl.col("start_ns")).to_series())
-    rows = device_rows(attribution.launches)
-    if rows.is_empty():
-        return PerIterationTimes(steady.height, wall, None, None, None, PhaseTimes(None, None, None))
-
-    numbers = steady.select("iteration")
-    owned = rows.join(numbers, on="iteration", how="semi")
-    kernels = owned.filter(_IS_KERNEL)
-    compute, communication = kernels.filter(~_IS_COMMUNICATION), kernels.filter(_IS_COMMUNICATION)
-    keys = ["iteration", "device"]
     return PerIterationTimes(
         iterations=steady.height,
-        wall=wall,
-        gpu_busy=_spread_over(numbers, union_length(owned, keys)),
-        kernel_sum=_spread_over(numbers, kernels.select("iteration", length_ns="duration_ns")),
-        comm_exposed=_spread_over(numbers, difference_length(communication, compute, keys)),
-        phases=PhaseTimes(*(_phase_busy(numbers, owned, phase) for phase in ("target", "draft", "sample"))),
+        wall=spread(steady["wall_ns"]),
+        gpu_busy=spread(steady["gpu_busy_ns"]),
+        kernel_sum=spread(steady["kernel_sum_ns"]),
+        comm_exposed=spread(steady["comm_exposed_ns"]),
+        phases=PhaseTimes(*(spread(steady[f"{phase}_ns"]) for phase in PHASES)),
     )
 
 
@@ -103,13 +90,3 @@ def _busy(rows: pl.DataFrame) -> int:
 
 def _total(values: pl.Series) -> int:
     return int(values.sum())
-
-
-def _phase_busy(numbers: pl.DataFrame, owned: pl.DataFrame, phase: str) -> Spread | None:
-    return _spread_over(numbers, union_length(owned.filter(pl.col("phase") == phase), ["iteration", "device"]))
-
-
-def _spread_over(numbers: pl.DataFrame, lengths: pl.DataFrame) -> Spread | None:
-    """Add lengths up per iteration and spread them over all the iterations, 0 where one has none."""
-    added = lengths.group_by("iteration").agg(pl.col("length_ns").sum())
-    return spread(numbers.join(added, on="iteration", how="left")["length_ns"].fill_null(0))

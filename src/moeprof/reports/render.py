@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moeprof.analyzers.kernel_metrics.results import KernelsResult
 from moeprof.analyzers.results import Diff, Report
 from moeprof.reports.document import Page
 from moeprof.reports.look import Look
@@ -31,7 +32,18 @@ def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = No
         return json.diff(result, outcome)
     from moeprof.reports.diff_page import diff_page
 
-    return render_page(diff_page(result, outcome, wide=look.wide), fmt, look)
+    return render_page(diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown"), fmt, look)
+
+
+def render_kernels(result: KernelsResult, fmt: str, look: Look) -> str:
+    """Return hardware metrics in a format of `FORMATS`."""
+    if fmt == "json":
+        from moeprof.reports import json
+
+        return json.dump(result.to_dict())
+    from moeprof.reports.kernels_page import kernels_page
+
+    return render_page(kernels_page(result, wide=look.wide), fmt, look)
 
 
 def render_page(page: Page, fmt: str, look: Look) -> str:

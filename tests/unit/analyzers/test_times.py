@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from moeprof.analyzers.results import PerIterationTimes, PhaseTimes, Spread, TimeTotals
+from moeprof.analyzers.series import iteration_times
 from moeprof.analyzers.tables import ATTRIBUTED, ITERATIONS, Attribution
 from moeprof.analyzers.times import per_iteration_times, spread, time_totals
 from tests.shared import shared
@@ -136,7 +137,7 @@ def test_a_launch_counts_for_the_iteration_that_launched_it() -> None:
     )
     attribution = _attribution(launches, (0, 100, False, True), (100, 300, False, True))
     # WHEN times are taken per iteration
-    times = per_iteration_times(attribution)
+    times = per_iteration_times(iteration_times(attribution))
     # THEN unions are taken inside each iteration, and a missing phase counts as 0
     assert times == PerIterationTimes(
         iterations=2,
@@ -155,7 +156,7 @@ def test_transient_and_uncounted_iterations_are_left_out() -> None:
         launches, (0, 100, True, True), (100, 207, False, True), (207, 300, False, False), (300, None, False, True)
     )
     # WHEN times are taken per iteration
-    times = per_iteration_times(attribution)
+    times = per_iteration_times(iteration_times(attribution))
     # THEN two are steady, and only one of them has a wall time
     assert times.iterations == 2
     assert times.wall == Spread(107, 107, 107)
@@ -168,7 +169,7 @@ def test_devices_are_added_per_iteration() -> None:
         _launch(0, 10, iteration=0, phase="target"), _launch(0, 10, iteration=0, phase="target", device=1)
     )
     # WHEN times are taken per iteration
-    times = per_iteration_times(_attribution(launches, (0, 50, False, True)))
+    times = per_iteration_times(iteration_times(_attribution(launches, (0, 50, False, True))))
     # THEN both devices count
     assert times.gpu_busy == Spread(20, 20, 20)
 
@@ -178,7 +179,7 @@ def test_a_cpu_only_trace_has_wall_times_only() -> None:
     launches = _launches(_launch(0, 40, iteration=0, phase="target", activity="operator", device=None))
     attribution = _attribution(launches, (0, 50, False, True), (50, 90, False, True))
     # WHEN times are taken per iteration
-    times = per_iteration_times(attribution)
+    times = per_iteration_times(iteration_times(attribution))
     # THEN GPU times are None
     nothing = PhaseTimes(None, None, None)
     assert times == PerIterationTimes(2, Spread(45, 40, 50), None, None, None, nothing)
@@ -188,8 +189,8 @@ def test_without_iterations_there_is_no_time_per_iteration() -> None:
     # GIVEN a trace without markers, and one whose only iteration is a transient
     launches = _launches(_launch(0, 40, phase="target"))
     # WHEN times are taken per iteration
-    unmarked = per_iteration_times(_attribution(launches, family=None))
-    spinning = per_iteration_times(_attribution(launches, (0, 50, True, True)))
+    unmarked = per_iteration_times(iteration_times(_attribution(launches, family=None)))
+    spinning = per_iteration_times(iteration_times(_attribution(launches, (0, 50, True, True))))
     # THEN there are none
     assert unmarked == PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None))
     assert spinning == unmarked
@@ -256,8 +257,10 @@ def test_the_published_medians_of_periods_are_taken_over_all_of_them(
     # WHEN wall times are taken with and without a start transient
     plain = [(start, after, False, True) for start, after in zip(starts, following, strict=True)]
     launches = _launches(_launch(0, 1, iteration=0, phase="target"))
-    with_first = per_iteration_times(_attribution(launches, *plain)).wall
-    rest = per_iteration_times(_attribution(launches, (starts[0], following[0], True, True), *plain[1:])).wall
+    with_first = per_iteration_times(iteration_times(_attribution(launches, *plain))).wall
+    rest = per_iteration_times(
+        iteration_times(_attribution(launches, (starts[0], following[0], True, True), *plain[1:]))
+    ).wall
     # THEN the published figures hold the first iteration, and ours leave it out
     assert with_first == all_periods
     assert rest is not None

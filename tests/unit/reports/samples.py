@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.results import (
     AcrossRanks,
     AgRsPairs,
@@ -30,6 +31,7 @@ from moeprof.analyzers.results import (
     TimeRow,
     TimeTotals,
 )
+from moeprof.analyzers.serving.results import ArmValues, Drift, ServingRow
 from moeprof.findings import Finding
 
 ITERATIONS = 22
@@ -307,6 +309,39 @@ def diff() -> Diff:
             Finding("profiled-times", "note", "times come from profiled passes and say nothing about speed", None),
         ),
     )
+
+
+def serving_row() -> ServingRow:
+    """Return a row that is there in every member."""
+    return ServingRow(
+        metric="output_throughput",
+        unit="tok/s",
+        better="higher",
+        base=ArmValues(4, 101.5, 100.0, 103.0, (100.0, 101.0, 102.0, 103.0), 0.0127, (0, 0, 2, 2)),
+        candidate=ArmValues(3, 111.0, 110.0, 112.0, (110.0, 111.0, 112.0), 0.009, (1, 1, 1)),
+        change=0.0936,
+        interval=(0.0777, 0.1089),
+        confidence=0.9429,
+        p=0.0571,
+        p_floor=0.0571,
+        drift=Drift(100.5, 102.5, 0.0199, 0.1045, 0.0829, 0.0936, False),
+        label="A/B/A, drifted",
+        verdict="improved",
+        reason="shown",
+        workload="c64",
+        gates=True,
+        hl=0.0936,
+        delta=1.0,
+        method="all labellings",
+        label_because="the ranges of the A blocks do not overlap",
+        worst_not_excluded=0.0777,
+        notes=("a note",),
+    )
+
+
+def claim_row() -> ClaimRow:
+    """Return a sentence with its label."""
+    return ClaimRow("output throughput rose", "A/B/A, drifted", "4 v 3 passes", "sentence", "output_throughput", "c64")
 
 
 def same_diff() -> Diff:

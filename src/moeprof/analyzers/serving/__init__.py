@@ -1,0 +1,1 @@
+"""Serving metrics of two arms: samples in, one row per metric and workload out."""

@@ -1,0 +1,1 @@
+"""Hardware metrics of MoE kernels: one layer of an arm, launched over batch sizes under Nsight Compute."""

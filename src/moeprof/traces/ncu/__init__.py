@@ -1,0 +1,1 @@
+"""Reports of Nsight Compute: one row per profiled kernel, in base units."""
