@@ -26,6 +26,7 @@ def _run(
     candidate: str,
     fail_on_: str,
     metrics: str | None,
+    claims: str | None,
     accuracy_margin: float | None,
     **values: Unpack[SharedValues],
 ) -> int:
@@ -33,7 +34,7 @@ def _run(
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    result = analysis.diff_of(base, candidate, options.reading, metrics, accuracy_margin=accuracy_margin)
+    result = analysis.diff_of(base, candidate, options.reading, metrics, claims, accuracy_margin=accuracy_margin)
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
@@ -77,6 +78,12 @@ command = GroupedCommand(
             metavar="FILE",
             heading="Reading",
             help="Serving metrics of your own (TOML): unit and direction.",
+        ),
+        GroupedOption(
+            "--claims",
+            metavar="FILE",
+            heading="Verdict",
+            help="Hold the written claims of FILE (TOML) against the passes.",
         ),
         *shared_params(),
     ],

@@ -15,7 +15,7 @@ import moeprof
 from moeprof.analyzers.accuracy import proportions
 from moeprof.analyzers.accuracy.compare import compare_accuracy
 from moeprof.analyzers.accuracy.results import AccuracyRow, Evaluation
-from moeprof.analyzers.comparison.combined import accuracy_verdict
+from moeprof.analyzers.comparison.evaluated import accuracy_verdict
 from moeprof.commands import fail_on
 
 N = 1319

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from moeprof.analyzers.accuracy.results import AccuracyRow
+from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.claims.sentences import sentences
+from moeprof.analyzers.claims.structure import Figure, structure_claims
 from moeprof.analyzers.comparison.disagreements import in_order
 from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PairChanges, Verdict
 from moeprof.analyzers.serving.compare import ServingComparison
 from moeprof.analyzers.serving.results import ServingRow
-from moeprof.findings import Finding, JsonValue
+from moeprof.findings import Finding
+from moeprof.wording import signed
 
 #: The overall verdict is the first of these that the structure or a metric that gates has.
 ORDER: tuple[Verdict, ...] = ("not_comparable", "regressed", "improved", "changed", "inconclusive", "unchanged")
@@ -54,50 +57,31 @@ def with_serving(diff: Diff, compared: ServingComparison) -> Diff:
     return replace(
         diff,
         serving=compared.rows,
+        claims=(*sentences(compared.rows), *diff.claims),
         verdict=overall(diff.verdict, compared.rows),
         summary=(*(sentence(row) for row in gating), *diff.summary),
         findings=in_order([*diff.findings, *compared.findings]),
     )
 
 
-def with_accuracy(diff: Diff, rows: tuple[AccuracyRow, ...]) -> Diff:
-    """Return a diff with the accuracy of both sides, and the verdict that follows from it too."""
-    words = {diff.verdict} if _judged(diff) else set()
-    words |= {accuracy_verdict(row) for row in rows}
-    findings = [*diff.findings, *(_unlike(row) for row in rows if row.reason == "questions_differ")]
-    return replace(
-        diff,
-        accuracy=rows,
-        verdict=next(word for word in ORDER if word in words) if words else diff.verdict,
-        summary=(*diff.summary, *(row.text for row in rows)),
-        findings=in_order(findings),
-    )
+def with_structure_claims(diff: Diff) -> Diff:
+    """Return a diff of traces with the sentences that their counts carry; as it is where they are not comparable."""
+    if diff.verdict == "not_comparable":
+        return diff
+    pairs = (("AG/RS pairs", diff.pairs.ag_rs), ("MoE GEMM pairs", diff.pairs.moe_gemm))
+    figures: list[Figure] = [(name, pair.base, pair.candidate) for name, pair in pairs]
+    figures += [
+        (f"{row.class_} launches of phase {row.phase}", row.base, row.candidate)
+        for row in diff.structure
+        if row.class_.startswith("moe_") and row.change != "same"
+    ]
+    claims = structure_claims(figures, ranks=(diff.base.ranks, diff.candidate.ranks))
+    return replace(diff, claims=(*diff.claims, *claims))
 
 
-def accuracy_verdict(row: AccuracyRow) -> Verdict:
-    """Return what a task adds to the overall verdict. That no drop was shown is not "unchanged": only a shown margin is."""
-    if row.label == "drop shown":
-        return "regressed"
-    if row.label == "no drop shown":
-        if row.least_favourable is not None and row.least_favourable.interval[0] > 0:
-            return "improved"
-        if row.noninferiority is not None and row.noninferiority.shown:
-            return "unchanged"
-    return "inconclusive"
-
-
-def _judged(diff: Diff) -> bool:
-    """Tell whether anything but accuracy was compared."""
-    return bool(diff.serving or diff.structure or diff.kernels) or diff.verdict != "unchanged"
-
-
-def _unlike(row: AccuracyRow) -> Finding:
-    sides = (("base", row.base), ("candidate", row.candidate))
-    totals: dict[str, JsonValue] = {name: None if side is None else side.questions for name, side in sides}
-    message = (
-        f"{row.task}: the evaluations did not ask the same questions in the same way; nothing is said about a drop"
-    )
-    return Finding("evaluations-differ", "warning", message, evidence={"task": row.task, "questions": totals})
+def with_checks(diff: Diff, rows: Sequence[ClaimRow], findings: Sequence[Finding]) -> Diff:
+    """Return a diff with the outcome of written claims."""
+    return replace(diff, claims=(*diff.claims, *rows), findings=in_order([*diff.findings, *findings]))
 
 
 def overall(structure: Verdict, rows: Sequence[ServingRow]) -> Verdict:
@@ -117,4 +101,4 @@ def sentence(row: ServingRow) -> str:
     if row.change is None or row.base.median is None or row.candidate.median is None:
         return f"{what}: {row.verdict.replace('_', ' ')}, {row.label_because or row.reason.replace('_', ' ')}"
     why = "" if row.reason == "shown" else f" ({row.reason.replace('_', ' ')})"
-    return f"{what} {row.change:+.2%}: {row.verdict.replace('_', ' ')}{why}, {row.label}"
+    return f"{what} {signed(row.change)}: {row.verdict.replace('_', ' ')}{why}, {row.label}"
