@@ -42,7 +42,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compare_as(monkeypatch: pytest.MonkeyPatch, result: Diff) -> None:
-    monkeypatch.setattr(analysis, "diff_of", lambda *_: result)
+    monkeypatch.setattr(analysis, "diff_of", lambda *_, **__: result)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
