@@ -36,7 +36,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "_MOEPROF_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(analysis, "report_of", lambda path, reading: samples.report(1))
-    monkeypatch.setattr(analysis, "diff_of", lambda *_: samples.diff())
+    monkeypatch.setattr(analysis, "diff_of", lambda *_, **__: samples.diff())
     rule = SimpleNamespace(class_="moe_gemm", rule="humming", pattern="^humming<", backend=None, source="built-in")
     monkeypatch.setattr(analysis, "explanation_of", lambda name, rules: rule)
 
