@@ -7,19 +7,22 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
+from moeprof.analyzers.accuracy.compare import compare_accuracy
+from moeprof.analyzers.accuracy.samples import evaluations_of
 from moeprof.analyzers.claims.check import check
 from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.claims.written import WrittenClaim
 from moeprof.analyzers.classify import Explanation, load_classifier
 from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
 from moeprof.analyzers.comparison.compare import compare
+from moeprof.analyzers.comparison.evaluated import with_accuracy
 from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.report import report as report_trace
 from moeprof.analyzers.results import Diff, DiffSubject, Report
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
-from moeprof.errors import NothingToCompareError
+from moeprof.errors import NothingToCompareError, UsageError
 from moeprof.series.side import Side, sides
 from moeprof.traces.open import open_trace
 from moeprof.traces.trace import Trace
@@ -73,8 +76,9 @@ def diff(
     store: str | PathLike[str] | None = None,
     metrics: str | PathLike[str] | None = None,
     claims: Sequence[WrittenClaim] = (),
+    accuracy_margin: float | None = None,
 ) -> Diff:
-    """Compare two arms: the launches of their traces, and the metrics of their timed passes.
+    """Compare two arms: the launches of their traces, the metrics of their timed passes, and their accuracy.
 
     Args:
         base: A report, a trace, a path (trace, folder of ranks, outputs of a load client, or a folder of them), an arm or a run.
@@ -86,6 +90,7 @@ def diff(
         store: Where arms are looked up, as in `moeprof.open_trace`.
         metrics: A file that adds to the package's serving metrics.
         claims: Written claims to be held against the timed passes.
+        accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
 
     Returns:
         The differences, from `base` to `candidate`.
@@ -101,6 +106,11 @@ def diff(
         'AG/RS pairs 45 -> 3 per iteration (target 42 -> 0, draft 3 -> 3)'
     """
     MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
+    if accuracy_margin is not None and not 0 < accuracy_margin < 1:
+        raise UsageError(
+            f"an accuracy margin of {accuracy_margin:g} makes no sense",
+            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
+        )
     registry = load_metrics(metrics)
     if not isinstance(base, str | PathLike) or not isinstance(candidate, str | PathLike):
         reports = [
@@ -121,6 +131,9 @@ def diff(
     first, second = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (before, after))
     if before.samples is not None or after.samples is not None:
         result = with_serving(result, compare_serving(first, second, registry))
+    if before.evaluations or after.evaluations:
+        runs = [evaluations_of(side.evaluations) for side in (before, after)]
+        result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
     checked = check(claims, first, second, registry)
     return with_checks(result, checked.rows, checked.findings if claims else ())
 

@@ -25,7 +25,15 @@ def report_of(path: str, reading: Reading) -> Report:
     )
 
 
-def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = None, claims: str | None = None) -> Diff:
+def diff_of(
+    base: str,
+    candidate: str,
+    reading: Reading,
+    metrics: str | None = None,
+    claims: str | None = None,
+    *,
+    accuracy_margin: float | None = None,
+) -> Diff:
     """Return the diff of two sides, each a path, an arm or a run, with the claims of a file held against it."""
     from moeprof import api
     from moeprof.analyzers.serving.metrics import load_metrics
@@ -42,6 +50,7 @@ def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = N
         store=reading.store,
         metrics=metrics,
         claims=written,
+        accuracy_margin=accuracy_margin,
     )
 
 
