@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::error;
 use crate::stream::ArrowTable;
 
-/// An nsys export as SQLite, plain or gzip: its tables, and the rows of one as columns.
+/// An nsys export as `SQLite`, plain or gzip: its tables, and the rows of one as columns.
 #[pyclass(frozen, module = "moeprof._native")]
 pub(crate) struct NsysDatabase {
     database: moeprof_nsys::Database,
@@ -53,7 +53,7 @@ impl NsysDatabase {
     }
 }
 
-/// Open an nsys export as SQLite, plain or gzip.
+/// Open an nsys export as `SQLite`, plain or gzip.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "arguments are converted from Python, so they come by value")]
 #[pyo3(signature = (path), text_signature = "(path)")]
