@@ -36,13 +36,13 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "_MOEPROF_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(analysis, "report_of", lambda path, reading: samples.report(1))
-    monkeypatch.setattr(analysis, "diff_of", lambda base, candidate: samples.diff())
+    monkeypatch.setattr(analysis, "diff_of", lambda *_: samples.diff())
     rule = SimpleNamespace(class_="moe_gemm", rule="humming", pattern="^humming<", backend=None, source="built-in")
     monkeypatch.setattr(analysis, "explanation_of", lambda name, rules: rule)
 
 
 def compare_as(monkeypatch: pytest.MonkeyPatch, result: Diff) -> None:
-    monkeypatch.setattr(analysis, "diff_of", lambda base, candidate: result)
+    monkeypatch.setattr(analysis, "diff_of", lambda *_: result)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -296,7 +296,8 @@ def test_fail_on(monkeypatch: pytest.MonkeyPatch, result: Diff, words: str, code
     compare_as(monkeypatch, result)
     got, out, err = call("diff", "a", "b", "--fail-on", words)
     assert (got, err) == (code, "")
-    assert out.splitlines()[-1].startswith(f"verdict: {result.verdict}; exit {code} {because}")
+    assert out.splitlines()[-1].startswith(f"verdict: {result.verdict}")
+    assert f"; exit {code} {because}" in out.splitlines()[-1]
     assert json.loads(call("diff", "a", "b", "--fail-on", words, "--format", "json")[1])["exit_code"] == code
 
 
@@ -319,7 +320,7 @@ def test_words_that_paths_cannot_answer_are_not_green_in_silence(monkeypatch: py
     code, out, err = call("diff", "a", "b", "--fail-on", words)
     # THEN the last line and a warning say what could not be judged
     unknown = " and ".join(word for word in words.split(",") if word != "structure")
-    said = f"{unknown} could not be judged: paths carry no serving metrics"
+    said = f"{unknown} could not be judged: neither side carries serving metrics"
     because = " because nothing of --fail-on structure happened" if "structure" in words else ""
     assert out.splitlines()[-1] == f"verdict: unchanged; exit 0{because}; {said}"
     assert (code, err) == (0, f"moeprof: warning: --fail-on: {said}\n")

@@ -25,11 +25,20 @@ def report_of(path: str, reading: Reading) -> Report:
     )
 
 
-def diff_of(base: Report, candidate: Report) -> Diff:
-    """Return the diff of two reports."""
+def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = None) -> Diff:
+    """Return the diff of two sides, each a path, an arm or a run."""
     from moeprof import api
 
-    return api.diff(base, candidate)
+    return api.diff(
+        base,
+        candidate,
+        rules=reading.rules,
+        marker=reading.marker,
+        marker_family=reading.marker_family,
+        recover=reading.recover,
+        store=reading.store,
+        metrics=metrics,
+    )
 
 
 def explanation_of(name: str, rules: str | None) -> Explanation:

@@ -14,20 +14,19 @@ from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
 from moeprof.errors import NothingToCompareError
 
-_HELP = """Compare two traces: structure, pairs and times per iteration, kernels that came and went.
+_HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes.
 
-BASE and CANDIDATE are trace files, folders with one trace per rank, or arms that were captured (their newest complete run). The exit
-code is 0 whatever changed, unless --fail-on says otherwise.
+BASE and CANDIDATE are arms of the store (all runs of the newest series that both have), trace files, folders with one trace per rank,
+or outputs of a load client and folders of them. The exit code is 0 whatever changed, unless --fail-on says otherwise.
 """
 
 
-def _run(base: str, candidate: str, fail_on_: str, **values: Unpack[SharedValues]) -> int:
+def _run(base: str, candidate: str, fail_on_: str, metrics: str | None, **values: Unpack[SharedValues]) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    sides = [analysis.report_of(path, options.reading) for path in (base, candidate)]
-    result = analysis.diff_of(*sides)
+    result = analysis.diff_of(base, candidate, options.reading, metrics)
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
@@ -58,6 +57,12 @@ command = GroupedCommand(
             default="none",
             heading="Verdict",
             help=f"Exit with 1 when one of these happened, with commas: {', '.join(fail_on.WORDS)}, none (default).",
+        ),
+        GroupedOption(
+            "--metrics",
+            metavar="FILE",
+            heading="Reading",
+            help="Serving metrics of your own (TOML): unit and direction.",
         ),
         *shared_params(),
     ],

@@ -35,13 +35,18 @@ def happened(diff: Diff) -> tuple[str, ...]:
     """Return the words that are true of a diff."""
     slugs = {finding.slug for finding in diff.findings}
     true = {
-        "regression": diff.verdict == "regressed",
+        "regression": diff.verdict == "regressed" or _metric(diff, "regressed"),
         "structure": diff.verdict == "changed" or any(row.change in _MOVED for row in diff.structure),
         "missing": _missing(diff),
-        "gate": "gate-failed" in slugs,
-        "inconclusive": diff.verdict == "inconclusive",
+        "gate": not slugs.isdisjoint(("gate-failed", "pass-excluded")),
+        "inconclusive": diff.verdict == "inconclusive" or _metric(diff, "inconclusive"),
     }
     return tuple(word for word in WORDS if true[word])
+
+
+def _metric(diff: Diff, verdict: str) -> bool:
+    """Tell whether a metric that gates has a verdict."""
+    return any(row.gates and row.verdict == verdict for row in diff.serving)
 
 
 def _missing(diff: Diff) -> bool:
@@ -52,7 +57,7 @@ def _missing(diff: Diff) -> bool:
         *((row.base, row.candidate) for row in diff.time),
     ]
     lost = any(base is not None and candidate is None for base, candidate in figures)
-    return lost or diff.candidate.ranks < diff.base.ranks
+    return lost or diff.candidate.ranks < diff.base.ranks or _metric(diff, "missing")
 
 
 def not_judged(diff: Diff, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -72,7 +77,7 @@ def outcome(diff: Diff, words: tuple[str, ...]) -> Outcome:
     if diff.verdict == "not_comparable":
         return Outcome(2, "because nothing could be compared")
     unknown = not_judged(diff, words)
-    caveat = f"{' and '.join(unknown)} could not be judged: paths carry no serving metrics" if unknown else None
+    caveat = f"{' and '.join(unknown)} could not be judged: neither side carries serving metrics" if unknown else None
     failing = [word for word in happened(diff) if word in words]
     if failing:
         return Outcome(1, f"because --fail-on {','.join(failing)}", caveat)

@@ -10,6 +10,7 @@ from moeprof.reports.document import Block, Column, Lines, Page, Section, Table,
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
+from moeprof.reports.serving import serving_sections
 from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds
 from moeprof.wording import plural, safe
 
@@ -25,25 +26,33 @@ _TONES: dict[str, Tone] = {
 }
 
 
-def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False) -> Page:
+def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False, one_table: bool = False) -> Page:
     """Return the page of a diff.
 
     Args:
         diff: What to show.
         outcome: The exit code and why, for the last line.
         wide: Fold nothing.
+        one_table: Let a table be as wide as it is, for formats without a limit.
     """
     sections = [
         Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
+        *serving_sections(diff.serving, wide=wide, one_table=one_table),
+        *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
+        findings_section(diff.findings, _labels(diff), wide=wide),
+    ]
+    facts = (("base", _subject(diff.base)), ("candidate", _subject(diff.candidate)))
+    return Page("moeprof diff", facts, tuple(sections), _closing(diff, outcome), _TONES[diff.verdict])
+
+
+def _of_traces(diff: Diff, *, wide: bool) -> tuple[Section, ...]:
+    return (
         _structure(diff.structure, wide=wide),
         _pairs(diff),
         _times(diff.time, wide=wide),
         _kernels(diff.kernels, _unit(diff), wide=wide),
         *_layers(diff.layers),
-        findings_section(diff.findings, _labels(diff), wide=wide),
-    ]
-    facts = (("base", _subject(diff.base)), ("candidate", _subject(diff.candidate)))
-    return Page("moeprof diff", facts, tuple(sections), _closing(diff, outcome), _TONES[diff.verdict])
+    )
 
 
 def _labels(diff: Diff) -> dict[str | None, str]:
@@ -55,12 +64,24 @@ def _labels(diff: Diff) -> dict[str | None, str]:
 def _subject(subject: DiffSubject) -> str:
     arm = "" if subject.arm is None else f"{safe(subject.arm)}: "
     runs = "" if subject.runs == 1 else f", {plural(subject.runs, 'run')}"
-    return f"{arm}{safe(subject.source)} ({plural(subject.ranks, 'rank')}{runs})"
+    ranks = plural(subject.ranks, "rank") if subject.ranks else "no trace"
+    return f"{arm}{safe(subject.source)} ({ranks}{runs})"
 
 
 def _closing(diff: Diff, outcome: Outcome | None) -> str:
-    verdict = f"verdict: {diff.verdict}"
+    verdict = f"verdict: {diff.verdict}{_counted(diff)}"
     return verdict if outcome is None else f"{verdict}; {outcome.line}"
+
+
+def _counted(diff: Diff) -> str:
+    """Return which metrics made a bad verdict, and how many have each."""
+    words = [row.verdict for row in diff.serving if row.gates]
+    if not words:
+        return ""
+    named = [row.metric for row in diff.serving if row.gates and row.verdict == diff.verdict]
+    names = f" ({', '.join(safe(name) for name in dict.fromkeys(named))})" if named else ""
+    counts = ", ".join(f"{words.count(word)} {word.replace('_', ' ')}" for word in sorted(set(words)))
+    return f"{names}; metrics: {counts}"
 
 
 def _structure(structure: Sequence[StructureRow], *, wide: bool) -> Section:

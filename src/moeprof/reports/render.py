@@ -32,7 +32,7 @@ def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = No
         return json.diff(result, outcome)
     from moeprof.reports.diff_page import diff_page
 
-    return render_page(diff_page(result, outcome, wide=look.wide), fmt, look)
+    return render_page(diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown"), fmt, look)
 
 
 def render_kernels(result: KernelsResult, fmt: str, look: Look) -> str:

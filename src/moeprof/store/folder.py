@@ -102,12 +102,18 @@ class Store:
         """Return the runs that can be read, oldest first, of an arm or of all."""
         return self.scan(arm)[0]
 
-    def newest(self, arm: str) -> Run | None:
-        """Return the newest run of an arm whose outcome is complete; None where there is none."""
-        return next((run for run in reversed(self.runs(arm)) if run.manifest.outcome == "complete"), None)
+    def newest(self, arm: str, *, traced: bool = False) -> Run | None:
+        """Return the newest run of an arm whose outcome is complete; None where there is none.
+
+        Args:
+            arm: The arm.
+            traced: Only a run that holds traces; results alone may have been ingested later.
+        """
+        complete = [run for run in self.runs(arm) if run.manifest.outcome == "complete"]
+        return next((run for run in reversed(complete) if not traced or run.has_traces), None)
 
     def find(self, name: str) -> Run:
-        """Return the run of a name ``arm/time-block``; an arm's name alone stands for its newest run.
+        """Return the run of a name ``arm/time-block``; an arm's name alone stands for its newest run with traces, else its newest.
 
         Raises:
             InputNotFoundError: When there is none.
@@ -116,7 +122,7 @@ class Store:
         arm, slash, rest = name.strip("/").partition("/")
         names.check_arm(arm)
         if not slash:
-            run = self.newest(arm)
+            run = self.newest(arm, traced=True) or self.newest(arm)
             if run is None:
                 raise InputNotFoundError(
                     f"no complete run of arm {arm} is stored",

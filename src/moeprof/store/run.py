@@ -31,6 +31,11 @@ class Run:
         return self.path / "traces"
 
     @property
+    def has_traces(self) -> bool:
+        """Tell whether there is a trace."""
+        return self.traces.is_dir() and any(self.traces.iterdir())
+
+    @property
     def bench(self) -> Path:
         """Return the folder of the client's raw results."""
         return self.path / "bench"

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from moeprof.analyzers.serving import comparability, remarks
 from moeprof.analyzers.serving.design import design, halves, label
-from moeprof.analyzers.serving.figures import arm_values, figures
+from moeprof.analyzers.serving.figures import Measured, figures
 from moeprof.analyzers.serving.metrics import Metric, Metrics
 from moeprof.analyzers.serving.points import Point, points
 from moeprof.analyzers.serving.results import (
     ArmSamples,
-    ArmValues,
     Label,
     MetricVerdict,
-    Number,
     Reason,
     ServingRow,
     ServingSample,
@@ -99,17 +97,6 @@ class _Setting:
     least_label: Label
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """The passes of an arm that have a value of the metric."""
-
-    samples: tuple[ServingSample, ...]
-    values: tuple[Number, ...]
-
-    def summary(self) -> ArmValues:
-        return arm_values(self.values, [sample.block for sample in self.samples])
-
-
 def _row(setting: _Setting, metric: Metric) -> ServingRow:
     point = setting.point
     before, after = (_measured(side, metric, setting.metrics) for side in (point.base, point.candidate))
@@ -147,11 +134,11 @@ def _row(setting: _Setting, metric: Metric) -> ServingRow:
         method=found.test.method,
         label_because=because,
         worst_not_excluded=worst_not_excluded(metric, found.interval),
-        notes=remarks.notes(metric, found, before.samples, after.samples),
+        notes=remarks.notes(metric, found, before, after),
     )
 
 
-def _without_values(setting: _Setting, metric: Metric, before: _Measured, after: _Measured) -> ServingRow:
+def _without_values(setting: _Setting, metric: Metric, before: Measured, after: Measured) -> ServingRow:
     """Return the row of a metric that an arm has no value of: missing, or all its passes failed a gate."""
     side, arm, own = (
         ("base", setting.base, setting.point.base)
@@ -185,7 +172,7 @@ def _without_values(setting: _Setting, metric: Metric, before: _Measured, after:
     )
 
 
-def _measured(samples: Sequence[ServingSample], metric: Metric, metrics: Metrics) -> _Measured:
+def _measured(samples: Sequence[ServingSample], metric: Metric, metrics: Metrics) -> Measured:
     values = [(sample, metrics.value(metric, sample.values)) for sample in samples]
     kept = [(sample, value) for sample, value in values if value is not None]
-    return _Measured(tuple(sample for sample, _ in kept), tuple(value for _, value in kept))
+    return Measured(tuple(sample for sample, _ in kept), tuple(value for _, value in kept))

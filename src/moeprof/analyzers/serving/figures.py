@@ -10,7 +10,19 @@ from math import fsum, sqrt
 
 from moeprof.analyzers.serving.interval import Interval, difference_interval, ratio_interval
 from moeprof.analyzers.serving.rank_test import RankTest, rank_test
-from moeprof.analyzers.serving.results import ArmValues, Drift, Number
+from moeprof.analyzers.serving.results import ArmValues, Drift, Number, ServingSample
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The passes of an arm that have a value of a metric, and the values."""
+
+    samples: tuple[ServingSample, ...]
+    values: tuple[Number, ...]
+
+    def summary(self) -> ArmValues:
+        """Return median, range and variation."""
+        return arm_values(self.values, [sample.block for sample in self.samples])
 
 
 @dataclass(frozen=True, slots=True)

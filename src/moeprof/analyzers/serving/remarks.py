@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from itertools import pairwise
 
 from moeprof.analyzers.serving.comparability import exact_totals
-from moeprof.analyzers.serving.figures import Figures, exact, relative
+from moeprof.analyzers.serving.figures import Figures, Measured, exact, median, relative
 from moeprof.analyzers.serving.metrics import Metric, Metrics
 from moeprof.analyzers.serving.rank_test import EXACT
-from moeprof.analyzers.serving.results import ArmSamples, ArmValues, ServingRow, ServingSample
+from moeprof.analyzers.serving.results import ArmSamples, ArmValues, Number, ServingRow, ServingSample
 from moeprof.findings import Finding, JsonValue
 from moeprof.wording import listed, plural
 
@@ -18,33 +19,52 @@ IMPROBABLE = 0.5
 _LEAST_TAIL = 10
 _LEAST_TREND = 3
 _OFTEN = 0.05
+_PRINTED = 4  # decimals of values that were printed for people
 _PACE = "output_throughput"
 
 
-def notes(
-    metric: Metric, found: Figures, base: Sequence[ServingSample], candidate: Sequence[ServingSample]
-) -> tuple[str, ...]:
+def notes(metric: Metric, found: Figures, base: Measured, candidate: Measured) -> tuple[str, ...]:
     """Return what must be known about one row."""
     said = []
-    for side, samples in (("base", base), ("candidate", candidate)):
-        if len(samples) % 2 == 0:
-            said.append(f"{side} median of {len(samples)} passes: the mean of the middle two")
+    samples = (*base.samples, *candidate.samples)
+    for side, values in (("base", base.values), ("candidate", candidate.values)):
+        if len(values) % 2 == 0:
+            said.append(_even_median(side, values))
     if found.by_difference:
         said.append("a value is not above zero: interval of differences, as a share of the base median")
     if found.test.floor > _OFTEN:
         said.append(f"p cannot be below {found.test.floor:.3g} with so few passes")
     if found.test.method != EXACT or not found.exact:
         said.append("p and confidence are approximate: too many passes to count every labelling")
-    requests = [sample.completed for sample in (*base, *candidate) if sample.completed is not None]
+    requests = [sample.completed for sample in samples if sample.completed is not None]
     if metric.tail is not None and requests and min(requests) * metric.tail < _LEAST_TAIL:
         said.append(f"tail not resolved: {plural(min(requests), 'request')} per pass")
-    if metric.same_as is not None and exact_totals([*base, *candidate]):
+    if metric.same_as is not None and exact_totals(samples):
         said.append(
             f"the same measurement as {metric.same_as} in other units: requests and tokens are equal in all passes"
         )
     if metric.counts_chunks:
         said.append("counts stream chunks if the server decodes speculatively, which the output does not tell")
     return tuple(said)
+
+
+def _even_median(side: str, values: Sequence[Number]) -> str:
+    """Return how the median of an even number of passes came about, and what its rounding may look like elsewhere."""
+    ordered = sorted(values)
+    low, high = ordered[len(ordered) // 2 - 1], ordered[len(ordered) // 2]
+    middle = Decimal(repr(float(median(values))))
+    text = f"{side} median {middle} is the mean of the middle two of {len(values)} passes, {low} and {high}"
+    decimals = max(-_exponent(Decimal(repr(value))) for value in (low, high))
+    if decimals > _PRINTED or -_exponent(middle) <= decimals:
+        return text
+    step = Decimal(1).scaleb(-decimals)
+    down, up = middle.quantize(step, ROUND_DOWN), middle.quantize(step, ROUND_UP)
+    return f"{text}; printed with {decimals} decimals it is {down} or {up}"
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
 
 
 def speculates(samples: Sequence[ServingSample]) -> bool:

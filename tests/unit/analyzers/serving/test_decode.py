@@ -100,7 +100,13 @@ def test_what_is_not_compared(compared: ServingComparison) -> None:
         "chunk-counts": {"names": ["max_output_tokens_per_s"]}
     }
     notes = {row.metric: row.notes for row in compared.rows}
-    assert "base median of 6 passes: the mean of the middle two" in notes["median_tpot_ms"]
+    assert notes["median_tpot_ms"] == (
+        "base median 13.875 is the mean of the middle two of 6 passes, 13.86 and 13.89;"
+        " printed with 2 decimals it is 13.87 or 13.88",
+    )
+    assert notes["output_throughput"] == (
+        "base median 7040.49 is the mean of the middle two of 6 passes, 7006.14 and 7074.84",
+    )
     assert "tail not resolved: 256 requests per pass" in notes["p99_tpot_ms"]
     assert any(note.startswith("the same measurement as output_throughput") for note in notes["duration"])
 

@@ -1,0 +1,1 @@
+"""Take traces, client outputs and evaluations that were made elsewhere into the store."""

@@ -1,0 +1,163 @@
+"""Find result files by content, and make passes of them: text and JSON of one pass are one, a pass given twice is an error."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moeprof.errors import ConflictError, ResultError
+from moeprof.traces.benchmarks.reading import recognise
+from moeprof.traces.benchmarks.results import BenchmarkPass, ResultFile
+
+_SNIFFED_BYTES = 65_536
+_MOST_BYTES = 128 * 1024 * 1024
+_TRACE = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds)"')
+_RESULT = re.compile(rb'"(?:duration|completed|accuracy|num_questions|n-samples|results)"')
+_LEAST_SHARED = 5
+_SLACK = 1.000001  # a float of a tie may lie a little beyond it
+_PARTS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPass:
+    """A pass and the files that it came from.
+
+    Attributes:
+        report: What the client wrote, at full precision where there is JSON.
+        path: Its file.
+        text: The text of the same pass, where its JSON is in `path`.
+    """
+
+    report: BenchmarkPass
+    path: str
+    text: str | None = None
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key in which 2 comes before 10.
+
+    >>> sorted(["pass10", "pass2"], key=natural)
+    ['pass2', 'pass10']
+    """
+    return tuple((int(part), "") if part.isdigit() else (0, part) for part in _PARTS.split(text))
+
+
+def results_in(path: str) -> ResultFile | None:
+    """Return what a file holds; None where it is no result: a trace, or something else.
+
+    Raises:
+        InputNotFoundError: The file cannot be read.
+        ResultError: It is a damaged report of a client or an evaluator.
+    """
+    head = _head(path)
+    if head is None or not head.strip() or b"\x00" in head[:1024]:
+        return None
+    is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    if _TRACE.search(head) or Path(path).stat().st_size > _MOST_BYTES:
+        return None
+    if not is_json:
+        return recognise(Path(path).read_bytes(), path)
+    if _RESULT.search(head) is None:
+        return None
+    try:
+        return recognise(Path(path).read_bytes(), path)
+    except ResultError as error:
+        if error.line is not None or error.byte is not None:
+            return None  # no JSON at all: whoever reads traces says it better
+        raise
+
+
+def files_in(folder: str) -> list[str]:
+    """Return the plain files of a folder in natural order, hidden ones left out."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith(".")]
+    return [str(Path(folder, name)) for name in sorted(names, key=natural)]
+
+
+def passes(files: Sequence[tuple[str, ResultFile]]) -> tuple[FoundPass, ...]:
+    """Return the passes of result files, in their order.
+
+    Raises:
+        ConflictError: A pass was given twice, or text and JSON of one name do not agree.
+    """
+    found = [FoundPass(report, path) for path, held in files for report in held.passes]
+    full = [item for item in found if item.report.form == "json"]
+    texts = {id(item): _twin(item, full) for item in found if item.report.form == "text"}
+    _refuse_contradictions(found, texts)
+    twins = {id(twin): item.path for item in found if (twin := texts.get(id(item))) is not None}
+    kept = [FoundPass(item.report, item.path, twins.get(id(item))) for item in found if texts.get(id(item)) is None]
+    _refuse_copies(kept)
+    return tuple(kept)
+
+
+def _head(path: str) -> bytes | None:
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_SNIFFED_BYTES)
+        if not head.startswith(b"\x1f\x8b"):
+            return head
+        with gzip.open(path) as file:
+            return file.read(_SNIFFED_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
+def _twin(text: FoundPass, full: Sequence[FoundPass]) -> FoundPass | None:
+    """Return the JSON of the pass that a text tells of: every figure that both have agrees with the digits printed."""
+    return next((item for item in full if _differing(text, item) == [] and _shared(text, item) >= _LEAST_SHARED), None)
+
+
+def _shared(text: FoundPass, full: FoundPass) -> int:
+    return sum(name in full.report.values for name in text.report.printed)
+
+
+def _differing(text: FoundPass, full: FoundPass) -> list[str]:
+    values = full.report.values
+    return [
+        name
+        for name, printed in text.report.printed.items()
+        if name in values and abs(float(printed) - values[name]) > _SLACK * 0.5 * 10.0 ** -_decimals(printed)
+    ]
+
+
+def _decimals(printed: str) -> int:
+    return len(printed.partition(".")[2])
+
+
+def _refuse_contradictions(found: Sequence[FoundPass], twins: dict[int, FoundPass | None]) -> None:
+    by_stem = {_stem(item.path): item for item in found if item.report.form == "json"}
+    for item in found:
+        other = by_stem.get(_stem(item.path))
+        alone = sum(each.path == item.path for each in found) == 1
+        if item.report.form == "json" or other is None or twins[id(item)] is not None or not alone:
+            continue
+        name = next(iter(_differing(item, other)), None)
+        if name is not None:
+            raise ConflictError(
+                f"{Path(item.path).name} and {Path(other.path).name} share a name and disagree: {name} is "
+                f"{item.report.printed[name]} and {other.report.values[name]}",
+                path=item.path,
+                hint="rename the file that belongs to another pass",
+            )
+
+
+def _refuse_copies(kept: Sequence[FoundPass]) -> None:
+    for place, item in enumerate(kept):
+        for other in kept[:place]:
+            if item.report.values == other.report.values and item.report.form == other.report.form:
+                same = "twice" if item.path == other.path else f"in {Path(other.path).name} and {Path(item.path).name}"
+                raise ConflictError(
+                    f"the same pass stands {same}: all figures are equal",
+                    path=item.path,
+                    hint="leave the copy out: a pass that is counted twice feigns more evidence than there is",
+                )
+
+
+def _stem(path: str) -> str:
+    plain = path.removesuffix(".gz")
+    return str(Path(plain).with_suffix(""))
