@@ -20,6 +20,7 @@ class Format(Enum):
     SQLITE = "sqlite"
     REPORT = "nsys-rep"
     STREAM = "qdstrm"
+    TABLE = "table"  # one table of an export that is a folder
 
 
 _MAGIC = (
@@ -28,6 +29,9 @@ _MAGIC = (
     (b"NVIDIA Nsight Systems Report", Format.REPORT),
     (b"NVIDIA Nsight Systems Stream", Format.STREAM),
     (b"NVIDIA Tegra Profiler Stream", Format.STREAM),
+    (b"PAR1", Format.TABLE),
+    (b"ARROW1", Format.TABLE),
+    (b"\xff\xff\xff\xff", Format.TABLE),  # how a stream of Arrow messages begins
 )
 
 

@@ -101,9 +101,7 @@ class _Sqlite:
         held = [name for name in texts if name in frame.columns]
         if found.invalid_utf8:  # two texts may have become one
             labels = distinct.unique(maintain_order=True)
-            frame = frame.with_columns(
-                distinct.gather(frame[name]).cast(pl.Enum(labels)).alias(name) for name in held
-            )
+            frame = frame.with_columns(distinct.gather(frame[name]).cast(pl.Enum(labels)).alias(name) for name in held)
         else:
             frame = frame.with_columns(pl.col(held).cat.to(pl.Enum(distinct)) if held else [])
         return Rows(frame, found.mismatched, found.invalid_utf8)

@@ -27,15 +27,13 @@ def of_file(
     export: Export, about: About, words: Strings, ranges: host.Ranges, read: Sequence[Rows]
 ) -> tuple[Finding, ...]:
     """Return the findings about the whole file."""
-    return tuple(
-        (
-            *_unknown_schema(about),
-            *_tables_missing(export),
-            *_strings_missing(words),
-            *_bad_values(read),
-            *_reversed(ranges),
-            *_diagnostics(about),
-        )
+    return (
+        *_unknown_schema(about),
+        *_tables_missing(export),
+        *_strings_missing(words),
+        *_bad_values(read),
+        *_reversed(ranges),
+        *_diagnostics(about),
     )
 
 

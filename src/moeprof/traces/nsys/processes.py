@@ -35,10 +35,10 @@ def choose(gpu: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame) -> Chos
     launching = _named(calls, _LAUNCHES)
     own = gpu["process"].unique().to_list()
     if own and None in own and len(everyone) <= 1:  # old or trimmed exports do not say whose rows they are
-        own = [process for process in own if process is not None] or (everyone if everyone else [None])
+        own = [process for process in own if process is not None] or everyone or [None]
     working: list[int | None] = sorted({*own, *launching}, key=lambda process: (process is not None, process or 0))
     if not working:
-        working = [*(_named(ranges, _STEPS) or everyone or [None])]
+        working = [*(_named(ranges, _STEPS) or everyone)] or [None]
     others = [process for process in everyone if process not in working]
     return Chosen(
         tuple(working), tuple((process, by_calls.get(process, 0), by_ranges.get(process, 0)) for process in others)

@@ -138,7 +138,9 @@ def _gpu_rows(tables: dict[str, Rows], words: list[pl.Series], names: pl.Enum) -
             )
     if parts:
         return pl.concat(parts)
-    numbers: dict[str, pl.DataType | type[pl.DataType]] = {name: schema.KERNELS.get(name, pl.Int64) for name in gpu.NUMBERS}
+    numbers: dict[str, pl.DataType | type[pl.DataType]] = {
+        name: schema.KERNELS.get(name, pl.Int64) for name in gpu.NUMBERS
+    }
     return pl.DataFrame(schema={**numbers, "name": names, "category": categories, "activity": schema.ACTIVITY})
 
 

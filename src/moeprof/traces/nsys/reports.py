@@ -36,6 +36,12 @@ def exported(path: Path) -> Path:
             path=str(path),
             hint=f"convert it with the importer of the same nsys: QdstrmImporter -i {path.name}; then nsys export",
         )
+    if kind is Format.TABLE:
+        raise UnsupportedFormatError(
+            "one table in Parquet or Arrow; an export of Nsight Systems is the folder of all its tables",
+            path=str(path),
+            hint="give the folder that nsys export --type parquetdir (or arrowdir) made",
+        )
     if kind is not Format.REPORT:
         return path
     return _beside(path) or _by_nsys(path)
@@ -74,15 +80,15 @@ def _by_nsys(report: Path) -> Path:
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     command = [program, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(unfinished)]
     try:
-        done = subprocess.run(
-            [*command, str(report)], capture_output=True, text=True, timeout=_LIMIT_S, check=False
-        )
+        done = subprocess.run([*command, str(report)], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
         if done.returncode or not unfinished.is_file():
             said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
             raise UnsupportedFormatError(f"nsys cannot export the report: {said}", path=str(report), hint=cure)
         unfinished.replace(target)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnsupportedFormatError(f"nsys does not export the report: {error}", path=str(report), hint=cure) from error
+        raise UnsupportedFormatError(
+            f"nsys does not export the report: {error}", path=str(report), hint=cure
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
     return target
