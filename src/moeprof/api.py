@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
+from moeprof.analyzers.accuracy.compare import compare_accuracy
+from moeprof.analyzers.accuracy.samples import evaluations_of
+from moeprof.analyzers.claims.check import check
+from moeprof.analyzers.claims.results import ClaimsResult
+from moeprof.analyzers.claims.written import WrittenClaim
 from moeprof.analyzers.classify import Explanation, load_classifier
-from moeprof.analyzers.comparison.combined import with_serving, without_structure
+from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
 from moeprof.analyzers.comparison.compare import compare
+from moeprof.analyzers.comparison.evaluated import with_accuracy
 from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.report import report as report_trace
 from moeprof.analyzers.results import Diff, DiffSubject, Report
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
+from moeprof.errors import NothingToCompareError, UsageError
 from moeprof.series.side import Side, sides
 from moeprof.traces.open import open_trace
 from moeprof.traces.trace import Trace
@@ -67,8 +75,10 @@ def diff(
     recover: bool = False,
     store: str | PathLike[str] | None = None,
     metrics: str | PathLike[str] | None = None,
+    claims: Sequence[WrittenClaim] = (),
+    accuracy_margin: float | None = None,
 ) -> Diff:
-    """Compare two arms: the launches of their traces, and the metrics of their timed passes.
+    """Compare two arms: the launches of their traces, the metrics of their timed passes, and their accuracy.
 
     Args:
         base: A report, a trace, a path (trace, folder of ranks, outputs of a load client, or a folder of them), an arm or a run.
@@ -79,6 +89,8 @@ def diff(
         recover: Read what is whole of a damaged file, for sides that are paths.
         store: Where arms are looked up, as in `moeprof.open_trace`.
         metrics: A file that adds to the package's serving metrics.
+        claims: Written claims to be held against the timed passes.
+        accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
 
     Returns:
         The differences, from `base` to `candidate`.
@@ -94,6 +106,11 @@ def diff(
         'AG/RS pairs 45 -> 3 per iteration (target 42 -> 0, draft 3 -> 3)'
     """
     MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
+    if accuracy_margin is not None and not 0 < accuracy_margin < 1:
+        raise UsageError(
+            f"an accuracy margin of {accuracy_margin:g} makes no sense",
+            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
+        )
     registry = load_metrics(metrics)
     if not isinstance(base, str | PathLike) or not isinstance(candidate, str | PathLike):
         reports = [
@@ -102,7 +119,7 @@ def diff(
             else report(side, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
             for side in (base, candidate)
         ]
-        return compare(*reports)
+        return with_structure_claims(compare(*reports))
     before, after = sides(fspath(base), fspath(candidate), store)
     found = [
         None
@@ -111,16 +128,53 @@ def diff(
         for side in (before, after)
     ]
     result = _structure(before, after, *found)
-    if before.samples is None and after.samples is None:
-        return result
     first, second = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (before, after))
-    return with_serving(result, compare_serving(first, second, registry))
+    if before.samples is not None or after.samples is not None:
+        result = with_serving(result, compare_serving(first, second, registry))
+    if before.evaluations or after.evaluations:
+        runs = [evaluations_of(side.evaluations) for side in (before, after)]
+        result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
+    checked = check(claims, first, second, registry)
+    return with_checks(result, checked.rows, checked.findings if claims else ())
+
+
+def check_claims(
+    claims: Sequence[WrittenClaim],
+    base: str,
+    candidate: str,
+    *,
+    store: str | PathLike[str] | None = None,
+    metrics: str | PathLike[str] | None = None,
+) -> ClaimsResult:
+    """Hold written claims against the passes of two arms.
+
+    Args:
+        claims: As `moeprof.analyzers.claims.written.claim_of` reads them.
+        base: An arm, a run or a path with outputs of a load client.
+        candidate: Likewise.
+        store: Where arms are looked up, as in `moeprof.open_trace`.
+        metrics: A file that adds to the package's serving metrics.
+
+    Raises:
+        NothingToCompareError: Neither side has a timed pass.
+        MoeprofError: A side cannot be read.
+    """
+    before, after = sides(base, candidate, store)
+    if before.samples is None and after.samples is None:
+        raise NothingToCompareError(
+            "neither side has a timed pass",
+            path=base,
+            hint="moeprof ingest takes outputs of a load client into the store",
+        )
+    first, second = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (before, after))
+    found = check(claims, first, second, load_metrics(metrics))
+    return ClaimsResult(base, candidate, found.rows, found.findings)
 
 
 def _structure(before: Side, after: Side, base: Report | None, candidate: Report | None) -> Diff:
     """Return what the traces of both sides tell; nothing where a side has none."""
     if base is not None and candidate is not None:
-        result = compare(base, candidate)
+        result = with_structure_claims(compare(base, candidate))
     else:
         subjects = [_subject(side, found) for side, found in ((before, base), (after, candidate))]
         traced = [name for name, found in (("base", base), ("candidate", candidate)) if found is not None]

@@ -47,14 +47,14 @@ struct KinetoFile {
 
 impl KinetoFile {
     fn new(py: Python<'_>, file: moeprof_trace::KinetoFile) -> PyResult<Self> {
-        let table = |batch| Py::new(py, ArrowTable::new(batch));
+        let table = |batch| Py::new(py, ArrowTable::new(vec![batch]));
         let notices = file.notices.into_iter();
         let counts = file.event_counts.into_iter();
         Ok(Self {
-            events: table(file.events)?,
+            events: Py::new(py, ArrowTable::new(file.events))?,
             names: table(file.names)?,
             tracks: table(file.tracks)?,
-            device_args: table(file.device_args)?,
+            device_args: Py::new(py, ArrowTable::device(file.device_args))?,
             collective_args: table(file.collective_args)?,
             labels: table(file.labels)?,
             categories: file.categories,

@@ -60,7 +60,7 @@ fn measure(path: &Path, runs: usize, options: &ReadOptions) -> io::Result<()> {
     let (mut size, mut events) = (0, 0);
     for _ in 0..runs {
         let (trace, cost) = timed(|| read_kineto(path, options).map_err(io::Error::other))?;
-        (size, events) = (trace.bytes_read, trace.events.num_rows());
+        (size, events) = (trace.bytes_read, trace.num_events());
         read.push(cost);
         if !zipped {
             memory.push(timed(|| Ok(std::hint::black_box(memchr::memchr_iter(b'\n', &bytes).count())))?.1);

@@ -8,8 +8,9 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field as Column, Schema};
 
-use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS};
+use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS, FIELDS, Field};
 use crate::intern::Interner;
+use crate::shapes::Shapes;
 
 /// A column of numbers without absent values.
 pub(crate) fn dense<T: ArrowPrimitiveType>(mut values: Vec<T::Native>) -> ArrayRef {
@@ -17,79 +18,222 @@ pub(crate) fn dense<T: ArrowPrimitiveType>(mut values: Vec<T::Native>) -> ArrayR
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), None))
 }
 
-/// A column of numbers that may be absent.
+/// A column of numbers that may be absent. As long as none is present, only their count is kept.
 #[derive(Debug)]
 pub(crate) struct Sparse<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     /// One bit a row, in words of 64.
     bits: Vec<u64>,
+    rows: usize,
     absent: usize,
 }
 
 impl<T: ArrowPrimitiveType> Default for Sparse<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), bits: Vec::new(), absent: 0 }
+        Self { values: Vec::new(), bits: Vec::new(), rows: 0, absent: 0 }
     }
 }
 
 impl<T: ArrowPrimitiveType> Sparse<T> {
-    #[inline]
     pub(crate) fn push(&mut self, value: Option<T::Native>) {
-        let bit = self.values.len() % 64;
-        if bit == 0 {
-            self.bits.push(0);
+        self.extend([value.unwrap_or_default()].iter(), u64::from(value.is_some()));
+    }
+
+    /// Adds at most 64 values, of which those with a bit are present.
+    #[inline]
+    pub(crate) fn extend<'v>(&mut self, values: impl ExactSizeIterator<Item = &'v T::Native>, bits: u64)
+    where
+        T::Native: 'v,
+    {
+        let count = values.len();
+        let absent = count - bits.count_ones() as usize;
+        if absent == count && self.absent == self.rows {
+            self.rows += count;
+            self.absent += count;
+            return;
         }
-        if let Some(word) = self.bits.last_mut() {
-            *word |= u64::from(value.is_some()) << bit;
+        if self.values.is_empty() {
+            self.values.resize(self.rows, T::Native::default());
+            self.bits.resize(self.rows.div_ceil(64), 0);
         }
-        self.absent += usize::from(value.is_none());
-        self.values.push(value.unwrap_or_default());
+        let shift = self.rows % 64;
+        match self.bits.last_mut() {
+            Some(last) if shift > 0 => {
+                *last |= bits << shift;
+                if shift + count > 64 {
+                    self.bits.push(bits >> (64 - shift));
+                }
+            }
+            _ => self.bits.push(bits),
+        }
+        self.values.extend(values.copied());
+        self.rows += count;
+        self.absent += absent;
     }
 
     /// Adds the values of another column behind these.
     pub(crate) fn append(&mut self, other: &Self) {
-        let shift = self.values.len() % 64;
-        self.values.extend_from_slice(&other.values);
-        self.absent += other.absent;
-        for &word in &other.bits {
-            match self.bits.last_mut() {
-                Some(last) if shift > 0 => {
-                    *last |= word << shift;
-                    self.bits.push(word >> (64 - shift));
-                }
-                _ => self.bits.push(word),
+        for (index, word) in (0..other.rows.div_ceil(64)).map(|index| (index, other.bits.get(index).copied())) {
+            let from = index * 64;
+            let until = (from + 64).min(other.rows);
+            match other.values.get(from..until) {
+                Some(values) => self.extend(values.iter(), word.unwrap_or_default()),
+                None => self.extend(vec![T::Native::default(); until - from].iter(), 0),
             }
         }
-        self.bits.truncate(self.values.len().div_ceil(64));
+    }
+
+    fn to_array(&self) -> ArrayRef {
+        let copy = Self { values: self.values.clone(), bits: self.bits.clone(), rows: self.rows, absent: self.absent };
+        copy.into_array()
     }
 
     fn into_array(self) -> ArrayRef {
-        let rows = self.values.len();
+        let rows = self.rows;
+        let (mut values, mut bits) = (self.values, self.bits);
+        if values.is_empty() {
+            // Zeros that nobody has touched take no memory.
+            (values, bits) = (vec![T::Native::default(); rows], vec![0; rows.div_ceil(64)]);
+        }
         let nulls = (self.absent > 0).then(|| {
-            let words = self.bits.into_iter().map(u64::to_le).collect::<Vec<_>>();
-            NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows))
+            for word in &mut bits {
+                *word = word.to_le();
+            }
+            NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, rows))
         });
-        let mut values = self.values;
         values.shrink_to_fit();
         Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
+    }
+}
+
+/// Rows that are gathered before they go to the columns.
+const BLOCK: usize = 64;
+
+/// One event as a row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Row {
+    pub(crate) phase: u8,
+    pub(crate) category: u16,
+    pub(crate) name: u32,
+    pub(crate) track: u32,
+    pub(crate) start: Option<i64>,
+    pub(crate) duration: Option<i64>,
+    pub(crate) correlation: Option<u64>,
+    pub(crate) external_id: Option<u64>,
+}
+
+/// The last rows. They go to the columns by the block, so that nothing has to grow for a single one.
+#[derive(Debug)]
+struct Block {
+    rows: usize,
+    phase: [u8; BLOCK],
+    category: [u16; BLOCK],
+    name: [u32; BLOCK],
+    track: [u32; BLOCK],
+    start: [i64; BLOCK],
+    duration: [i64; BLOCK],
+    correlation: [u64; BLOCK],
+    external_id: [u64; BLOCK],
+    /// One bit a row for each of the last four.
+    present: [u64; 4],
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self {
+            rows: 0,
+            phase: [0; BLOCK],
+            category: [0; BLOCK],
+            name: [0; BLOCK],
+            track: [0; BLOCK],
+            start: [0; BLOCK],
+            duration: [0; BLOCK],
+            correlation: [0; BLOCK],
+            external_id: [0; BLOCK],
+            present: [0; 4],
+        }
     }
 }
 
 /// One row for each event.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    pub(crate) phase: Vec<u8>,
-    pub(crate) category: Vec<u16>,
-    pub(crate) name: Vec<u32>,
-    pub(crate) track: Vec<u32>,
-    pub(crate) start: Sparse<Int64Type>,
-    pub(crate) duration: Sparse<Int64Type>,
-    pub(crate) correlation: Sparse<UInt64Type>,
-    pub(crate) external_id: Sparse<UInt64Type>,
+    block: Block,
+    phase: Vec<u8>,
+    category: Vec<u16>,
+    name: Vec<u32>,
+    track: Vec<u32>,
+    start: Sparse<Int64Type>,
+    duration: Sparse<Int64Type>,
+    correlation: Sparse<UInt64Type>,
+    external_id: Sparse<UInt64Type>,
 }
 
 impl Events {
-    pub(crate) fn into_batch(self) -> Result<RecordBatch, ArrowError> {
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.phase.len() + self.block.rows
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, row: &Row) {
+        let block = &mut self.block;
+        // The remainder changes nothing, and shows that the place is inside.
+        let at = block.rows % BLOCK;
+        block.phase[at] = row.phase;
+        block.category[at] = row.category;
+        block.name[at] = row.name;
+        block.track[at] = row.track;
+        block.start[at] = row.start.unwrap_or_default();
+        block.duration[at] = row.duration.unwrap_or_default();
+        block.correlation[at] = row.correlation.unwrap_or_default();
+        block.external_id[at] = row.external_id.unwrap_or_default();
+        block.present[0] |= u64::from(row.start.is_some()) << at;
+        block.present[1] |= u64::from(row.duration.is_some()) << at;
+        block.present[2] |= u64::from(row.correlation.is_some()) << at;
+        block.present[3] |= u64::from(row.external_id.is_some()) << at;
+        block.rows += 1;
+        if block.rows >= BLOCK {
+            self.flush();
+        }
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
+        let block = &mut self.block;
+        let rows = block.rows.min(BLOCK);
+        self.phase.extend(block.phase.iter().take(rows));
+        self.category.extend(block.category.iter().take(rows));
+        self.name.extend(block.name.iter().take(rows));
+        self.track.extend(block.track.iter().take(rows));
+        self.start.extend(block.start.iter().take(rows), block.present[0]);
+        self.duration.extend(block.duration.iter().take(rows), block.present[1]);
+        self.correlation.extend(block.correlation.iter().take(rows), block.present[2]);
+        self.external_id.extend(block.external_id.iter().take(rows), block.present[3]);
+        block.rows = 0;
+        block.present = [0; 4];
+    }
+
+    /// Gives every code the one that the tables of the whole file have for it; false where one has none.
+    pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
+        self.flush();
+        let narrow = |codes: &[u32], code: u8| u8::try_from(*codes.get(usize::from(code))?).ok();
+        self.phase.iter_mut().all(|code| {
+            narrow(&codes.phases, *code).is_some_and(|new| {
+                *code = new;
+                true
+            })
+        }) && self.category.iter_mut().all(|code| {
+            codes.categories.get(usize::from(*code)).is_some_and(|&new| {
+                *code = new;
+                true
+            })
+        }) && renumber(&mut self.name, &codes.names)
+            && renumber(&mut self.track, &codes.tracks)
+    }
+
+    pub(crate) fn into_batch(mut self) -> Result<RecordBatch, ArrowError> {
+        self.flush();
         batch(vec![
             ("ph", false, dense::<UInt8Type>(self.phase)),
             ("category", false, dense::<UInt16Type>(self.category)),
@@ -101,6 +245,30 @@ impl Events {
             ("external_id", true, self.external_id.into_array()),
         ])
     }
+}
+
+/// The codes of the whole file by those of a part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Codes {
+    pub(crate) phases: Vec<u32>,
+    pub(crate) categories: Vec<u16>,
+    pub(crate) names: Vec<u32>,
+    pub(crate) tracks: Vec<u32>,
+    pub(crate) shapes: Vec<u32>,
+    /// Rows of events before this part.
+    pub(crate) rows: u32,
+}
+
+fn renumber(column: &mut [u32], codes: &[u32]) -> bool {
+    if (0..).zip(codes).all(|(old, &new): (u32, &u32)| old == new) {
+        return column.iter().all(|&code| (code as usize) < codes.len());
+    }
+    column.iter_mut().all(|code| {
+        codes.get(*code as usize).is_some_and(|&new| {
+            *code = new;
+            true
+        })
+    })
 }
 
 /// A column of texts: each distinct one is kept once, and Arrow's array is made at the end.
@@ -119,6 +287,20 @@ impl Texts {
     /// Tells whether so many bytes more fit into the array.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.bytes.saturating_add(bytes) <= Self::MOST
+    }
+
+    pub(crate) fn code(&self, text: &[u8]) -> Option<u32> {
+        self.distinct.get(text)
+    }
+
+    /// Adds a text that has a code.
+    pub(crate) fn push_code(&mut self, code: Option<u32>) {
+        self.bytes += code.map_or(0, |code| self.distinct.bytes(code).len());
+        self.codes.push(code);
+    }
+
+    pub(crate) fn size(&self, code: u32) -> usize {
+        self.distinct.bytes(code).len()
     }
 
     pub(crate) fn push(&mut self, text: Option<&[u8]>) {
@@ -144,30 +326,123 @@ impl Texts {
     }
 }
 
+/// How a GPU activity was launched: the numbers of its args that many rows have in common.
+///
+/// They are neighbours among the fields, which [`shape_of`] relies on.
+pub(crate) const SHAPE: [Field; 11] = [
+    Field::Device,
+    Field::Stream,
+    Field::GridX,
+    Field::GridY,
+    Field::GridZ,
+    Field::BlockX,
+    Field::BlockY,
+    Field::BlockZ,
+    Field::Registers,
+    Field::SharedMemory,
+    Field::GraphId,
+];
+const SHAPE_AT: usize = Field::Device as usize;
+const SHAPE_BITS: u64 = (1 << SHAPE.len()) - 1;
+const WORDS: usize = SHAPE.len() + 1;
+const _: () = {
+    let mut index = 0;
+    while index < SHAPE.len() {
+        assert!(SHAPE[index] as usize == SHAPE_AT + index, "the fields of a shape are neighbours");
+        index += 1;
+    }
+};
+
+/// The numbers of a shape behind a word with one bit for each that is present; the others are 0.
+pub(crate) type Shape = [u64; WORDS];
+
+/// Returns the shape among the values of an event; `present` has a bit for each field with a value.
+#[inline]
+pub(crate) fn shape_of(values: &[u64; FIELDS + 1], present: u64) -> Shape {
+    let present = present >> SHAPE_AT & SHAPE_BITS;
+    let mut shape = [present; WORDS];
+    let (_, words) = shape.split_at_mut(1);
+    if let Some(values) = values.get(SHAPE_AT..SHAPE_AT + SHAPE.len()) {
+        for ((index, word), value) in words.iter_mut().enumerate().zip(values) {
+            *word = value & 0u64.wrapping_sub(present >> index & 1);
+        }
+    }
+    shape
+}
+
 /// What args say about the device, for some events.
+///
+/// The rows of a graph replay have few shapes among them, so each distinct one is kept once.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceArgs {
-    pub(crate) row: Vec<u32>,
-    pub(crate) numbers: [Sparse<Int64Type>; DEVICE_NUMBERS.len()],
-    pub(crate) ids: [Sparse<UInt64Type>; DEVICE_IDS.len()],
+    row: Vec<u32>,
+    shape: Vec<u32>,
+    bytes: Sparse<Int64Type>,
+    node: Sparse<UInt64Type>,
+    pub(crate) shapes: Shapes,
 }
 
 impl DeviceArgs {
-    pub(crate) fn append(&mut self, other: &Self, rows: u32) {
-        self.row.extend(other.row.iter().map(|row| row + rows));
-        append_all(&mut self.numbers, &other.numbers);
-        append_all(&mut self.ids, &other.ids);
+    pub(crate) fn len(&self) -> usize {
+        self.row.len()
     }
 
-    pub(crate) fn into_batch(self) -> Result<RecordBatch, ArrowError> {
-        let mut columns = vec![("row", false, dense::<UInt32Type>(self.row))];
-        for (field, column) in DEVICE_NUMBERS.into_iter().zip(self.numbers) {
-            columns.push((field.column(), true, column.into_array()));
+    #[inline]
+    pub(crate) fn push(&mut self, row: u32, shape: &Shape, bytes: Option<i64>, node: Option<u64>) {
+        // There are no more shapes than rows, and no more rows than codes.
+        let code = self.shapes.code(shape).unwrap_or_default();
+        self.row.push(row);
+        self.shape.push(code);
+        self.bytes.push(bytes);
+        self.node.push(node);
+    }
+
+    pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
+        self.row.iter_mut().all(|row| {
+            row.checked_add(codes.rows).is_some_and(|new| {
+                *row = new;
+                true
+            })
+        }) && renumber(&mut self.shape, &codes.shapes)
+    }
+
+    /// Writes the numbers of the shapes out, one column after the other.
+    pub(crate) fn to_batch(&self, shapes: &Shapes) -> Result<RecordBatch, ArrowError> {
+        let mut columns = vec![("row", false, dense::<UInt32Type>(self.row.clone()))];
+        for field in DEVICE_NUMBERS {
+            let column = match SHAPE.iter().position(|&member| member == field) {
+                Some(index) => {
+                    self.spread::<Int64Type>(shapes, |shape| Shapes::number(shape, index).map(u64::cast_signed))
+                }
+                None => self.bytes.to_array(),
+            };
+            columns.push((field.column(), true, column));
         }
-        for (field, column) in DEVICE_IDS.into_iter().zip(self.ids) {
-            columns.push((field.column(), true, column.into_array()));
+        for field in DEVICE_IDS {
+            let column = match SHAPE.iter().position(|&member| member == field) {
+                Some(index) => self.spread::<UInt64Type>(shapes, |shape| Shapes::number(shape, index)),
+                None => self.node.to_array(),
+            };
+            columns.push((field.column(), true, column));
         }
         batch(columns)
+    }
+
+    fn spread<T: ArrowPrimitiveType>(&self, shapes: &Shapes, number: impl Fn(&Shape) -> Option<T::Native>) -> ArrayRef {
+        let numbers: Vec<Option<T::Native>> = shapes.iter().map(number).collect();
+        let mut column = Sparse::<T>::default();
+        for codes in self.shape.chunks(64) {
+            let mut values = [T::Native::default(); 64];
+            let mut bits = 0;
+            for ((index, &code), value) in codes.iter().enumerate().zip(&mut values) {
+                if let Some(number) = numbers.get(code as usize).copied().flatten() {
+                    *value = number;
+                    bits |= 1 << index;
+                }
+            }
+            column.extend(values.iter().take(codes.len()), bits);
+        }
+        column.into_array()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::formats;
 use crate::json::{Cause, Cursor, Kind, List, Quirk, Scalar, Stop};
 use crate::metadata::{Metadata, copy_value};
 use crate::notices::{Notices, Slug};
+use crate::predict::{Predictor, Text};
 use crate::recover::{Resume, Scan};
 use crate::source::Source;
 use crate::spellings::Context;
@@ -34,6 +35,7 @@ pub(crate) struct Orders<'a> {
     pub(crate) recover: bool,
     pub(crate) skip: &'a [String],
     pub(crate) max_event_bytes: u64,
+    pub(crate) predict: bool,
 }
 
 /// Reads one document, or a part of one, from a source.
@@ -90,6 +92,7 @@ struct Fault {
 /// The reading of events.
 struct Walk {
     event: Event,
+    predictor: Option<Predictor>,
     stage: Stage,
     /// There was an event, be it empty.
     any: bool,
@@ -221,7 +224,8 @@ impl<'a> Reader<'a> {
 
     /// Reads the elements up to the closing bracket. False where the text ended first and that was accepted.
     fn events(&mut self, bare: bool, any: bool) -> Result<bool, Failure> {
-        let mut walk = Walk { event: Event::new(), stage: Stage::First, any, bare };
+        let predictor = self.orders.predict.then(Predictor::new);
+        let mut walk = Walk { event: Event::new(), predictor, stage: Stage::First, any, bare };
         loop {
             let mut pause = self.events_in_window(&mut walk);
             if let Pause::More(done) = pause {
@@ -287,9 +291,21 @@ impl<'a> Reader<'a> {
         let most = usize::try_from(self.orders.max_event_bytes).unwrap_or(usize::MAX);
         let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
         let mut done = 0;
+        let mut last_end = None;
         loop {
             let Ok(byte) = cursor.token() else { return Pause::More(done) };
             let at = cursor.at;
+            if byte == b'{'
+                && !matches!(walk.stage, Stage::Event)
+                && let Some(predictor) = &mut walk.predictor
+                && let Some(end) =
+                    predictor.run(Text { bytes: window, valid: source.valid() }, at, most, &mut self.tables)
+            {
+                walk.any = true;
+                walk.stage = Stage::Event;
+                (cursor.at, done, last_end) = (end, end, Some(end));
+                continue;
+            }
             match (walk.stage, byte) {
                 (_, b']') => {
                     if let Stage::Comma(comma) = walk.stage {
@@ -311,8 +327,14 @@ impl<'a> Reader<'a> {
                     return Pause::Bad(Fault { event: at, at, cause });
                 }
                 _ => match element(walk, &mut cursor, &context, most, &mut self.tables) {
-                    Ok(()) if cursor.quirks.is_empty() => {}
-                    Ok(()) => record(cursor.quirks, &context, &mut self.notices),
+                    Ok(()) => {
+                        if !cursor.quirks.is_empty() {
+                            record(cursor.quirks, &context, &mut self.notices);
+                        } else if let Some(predictor) = &mut walk.predictor {
+                            predictor.learn(&walk.event, window, last_end, &self.tables);
+                        }
+                        last_end = Some(walk.event.end);
+                    }
                     Err(Stop::More) => return Pause::More(at),
                     Err(Stop::Bad(place, cause)) => return Pause::Bad(Fault { event: at, at: place, cause }),
                 },
@@ -522,6 +544,7 @@ fn element(
 ) -> Result<(), Stop> {
     let start = cursor.at;
     let event = &mut walk.event;
+    event.record = walk.predictor.as_ref().is_some_and(Predictor::learns);
     let read = match event.read(cursor) {
         Err(Stop::Bad(at, _)) if at - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
         Ok(()) if event.end - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),

@@ -1,8 +1,8 @@
 //! One event: its values as places in the window. Nothing is stored before the whole event has been read.
 
 use crate::fields::{EVENT_LEVEL, FIELDS, Field};
+use crate::gap::{Level, gap};
 use crate::json::{Cause, Cursor, Kind, List, Scalar, Stop};
-use crate::layout::{Layout, Level, gap};
 use crate::notices::Slug;
 
 /// Brackets open around the members of an event (document, traceEvents, event).
@@ -18,12 +18,46 @@ pub(crate) struct Event {
     present: u64,
     /// One more than there are fields: values that nobody asks for go there.
     values: [Scalar; FIELDS + 1],
-    layout: Layout,
+    /// Whether to note the steps.
+    pub(crate) record: bool,
+    /// The way through the event, and whether an event with the same gaps means the same.
+    pub(crate) steps: Vec<Step>,
+    pub(crate) regular: bool,
+}
+
+/// A value and the gap before it; the value's first byte (of a string, its quote) is at `at`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) at: usize,
+    pub(crate) reads: Reads,
+    /// The gap holds the key args, so what earlier args said no longer counts.
+    pub(crate) args: bool,
+    pub(crate) value: Scalar,
+}
+
+/// What follows a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// A value inside so many brackets.
+    Value(Field, u32),
+    /// The first number of an array, which takes the place of what an earlier array said.
+    First(Field),
+    /// Nothing: the event is over.
+    End,
 }
 
 impl Event {
     pub(crate) fn new() -> Self {
-        Self { start: 0, end: 0, empty: true, present: 0, values: [Scalar::NONE; FIELDS + 1], layout: Layout::new() }
+        Self {
+            start: 0,
+            end: 0,
+            empty: true,
+            present: 0,
+            values: [Scalar::NONE; FIELDS + 1],
+            record: false,
+            steps: Vec::new(),
+            regular: false,
+        }
     }
 
     #[inline]
@@ -48,6 +82,8 @@ impl Event {
     pub(crate) fn read(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
         self.present = 0;
         self.empty = true;
+        self.steps.clear();
+        self.regular = self.record;
         let byte = cursor.token()?;
         self.start = cursor.at;
         if byte == b'{' {
@@ -68,87 +104,88 @@ impl Event {
 
     fn members(&mut self, cursor: &mut Cursor<'_, '_>) -> Result<(), Stop> {
         let mut level = Level::Start;
-        let mut step = Level::Start as usize;
-        let mut last = Field::Ignored;
+        let mut value = Scalar::NONE;
         loop {
-            let turn = if let Some((number, turn)) = self.layout.predict(step, cursor) {
-                step = number;
-                turn
-            } else {
-                let start = cursor.at;
-                let quirks = cursor.quirks.len();
-                // Where an array stood, its place holds one of its numbers.
-                let scalar = self.values.get(last as usize).filter(|_| last.triple().is_none());
-                let value = scalar.copied().unwrap_or(Scalar::NONE);
-                let turn = gap(cursor, level, value)?;
-                step = if cursor.quirks.len() == quirks {
-                    let text = cursor.bytes.get(start..cursor.at).unwrap_or_default();
-                    self.layout.learn(step, level, text, turn)
-                } else {
-                    turn.level as usize
-                };
-                turn
-            };
+            let turn = gap(cursor, level, value)?;
             self.empty &= !turn.key;
             if turn.args {
                 self.present &= EVENT_LEVEL;
             }
             level = turn.level;
             let depth = match level {
-                Level::End => return Ok(()),
+                Level::End => {
+                    self.step(cursor.at, Reads::End, turn.args, Scalar::NONE);
+                    return Ok(());
+                }
                 Level::Args => EVENT_DEPTH + 1,
                 Level::Start | Level::Event => EVENT_DEPTH,
             };
-            last = turn.field;
-            self.member(cursor, last, depth)?;
+            self.regular &= !turn.by_value;
+            value = self.member(cursor, turn.field, depth, turn.args)?;
+        }
+    }
+
+    /// Notes a value and the gap before it, for the prediction of later events.
+    fn step(&mut self, at: usize, reads: Reads, args: bool, value: Scalar) {
+        if self.record {
+            self.steps.push(Step { at, reads, args, value });
         }
     }
 
     /// Reads the value of a key. The last of several counts, whatever it is.
-    #[inline]
-    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32) -> Result<(), Stop> {
+    fn member(&mut self, cursor: &mut Cursor<'_, '_>, field: Field, depth: u32, args: bool) -> Result<Scalar, Stop> {
         if matches!(field, Field::GridX | Field::BlockX)
             && let Some(fields) = field.triple()
         {
             self.unset(field);
             if cursor.token()? == b'[' {
-                return self.triple(cursor, fields, depth);
+                self.triple(cursor, fields, depth, args)?;
+                return Ok(Scalar::NONE);
             }
+            self.regular = false;
         }
-        let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
-        cursor.value_into(depth, value)?;
+        let at = cursor.at;
+        let value = cursor.value(depth)?;
         match value.kind {
             _ if field == Field::Ignored => {}
-            Kind::NonFinite | Kind::Other => self.unset(field),
+            Kind::NonFinite | Kind::Other => {
+                self.unset(field);
+                self.regular = false;
+            }
             _ if field.triple().is_none() => self.present |= field.bit(),
             _ => self.unset(field),
         }
-        Ok(())
+        if let Some(place) = self.values.get_mut(field as usize) {
+            *place = value;
+        }
+        self.step(at, Reads::Value(field, depth), args, value);
+        Ok(value)
     }
 
     /// Reads an array of numbers, of which the first three count.
-    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32) -> Result<(), Stop> {
+    fn triple(&mut self, cursor: &mut Cursor<'_, '_>, fields: [Field; 3], depth: u32, args: bool) -> Result<(), Stop> {
         cursor.at += 1;
         let list = List::ARRAY;
         let mut index = 0;
         while list.next(cursor)? {
             let field = fields.get(index).copied().unwrap_or(Field::Ignored);
-            let Some(value) = self.values.get_mut(field as usize) else { return Ok(()) };
-            cursor.value_into(depth + 1, value)?;
-            if field != Field::Ignored && matches!(value.kind, Kind::Number | Kind::Long) {
+            let at = cursor.at;
+            let value = cursor.value(depth + 1)?;
+            let is_number = matches!(value.kind, Kind::Number | Kind::Long);
+            if field != Field::Ignored && is_number {
                 self.present |= field.bit();
             }
-            index += 1;
-            if cursor.bytes.get(cursor.at) == Some(&b',') && cursor.bytes.get(cursor.at + 1) == Some(&b' ') {
-                // What mostly stands there; a bracket behind the blank is for the list to see.
-                if cursor.bytes.get(cursor.at + 2).is_some_and(u8::is_ascii_digit) {
-                    cursor.at += 2;
-                    continue;
-                }
+            if let Some(place) = self.values.get_mut(field as usize) {
+                *place = value;
             }
-            let value = *value;
+            let reads = if index == 0 { Reads::First(field) } else { Reads::Value(field, depth + 1) };
+            self.regular &= is_number;
+            self.step(at, reads, args && index == 0, value);
+            index += 1;
             list.after(cursor, value)?;
         }
+        // Where nothing stood in the array there is no step that clears what an earlier one said.
+        self.regular &= index > 0;
         Ok(())
     }
 }

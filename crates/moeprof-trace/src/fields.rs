@@ -65,8 +65,8 @@ fields! {
     BlockZ: Args [] Element "block_z";
     Registers: Args [b"registers per thread"] Number "registers_per_thread";
     SharedMemory: Args [b"shared memory"] Number "shared_memory";
-    Bytes: Args [b"bytes" b"Bytes"] Number "bytes";
     GraphId: Args [b"graph id"] Number "graph_id";
+    Bytes: Args [b"bytes" b"Bytes"] Number "bytes";
     GraphNodeId: Args [b"graph node id"] Number "graph_node_id";
     Collective: Args [b"Collective name"] Text "collective";
     DataType: Args [b"dtype"] Text "dtype";
@@ -126,7 +126,7 @@ pub(crate) const COLLECTIVE_IDS: [Field; 2] = [Field::Sequence, Field::CommsId];
 
 impl Field {
     #[inline]
-    pub(crate) fn bit(self) -> u64 {
+    pub(crate) const fn bit(self) -> u64 {
         1 << self as u64
     }
 
@@ -142,6 +142,11 @@ impl Field {
             Self::BlockX => Some([Self::BlockX, Self::BlockY, Self::BlockZ]),
             _ => None,
         }
+    }
+
+    /// Tells whether the value is a number or one of the numbers of an array.
+    pub(crate) fn is_plain_number(self) -> bool {
+        TABLE.get(self as usize).is_some_and(|row| row.1 != Takes::Text)
     }
 
     /// Tells whether a string value of this key may stand for a number.

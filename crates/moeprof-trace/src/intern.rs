@@ -27,8 +27,19 @@ impl Interner {
     #[inline]
     pub(crate) fn bytes(&self, code: u32) -> &[u8] {
         let index = code as usize;
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let start = self.start(code);
         self.ends.get(index).and_then(|&end| self.arena.get(start..end)).unwrap_or_default()
+    }
+
+    /// Returns where the bytes of a code begin among all of them.
+    pub(crate) fn start(&self, code: u32) -> usize {
+        (code as usize).checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0)
+    }
+
+    /// Returns some of the bytes of all strings.
+    #[inline]
+    pub(crate) fn at(&self, start: usize, length: usize) -> Option<&[u8]> {
+        self.arena.get(start..)?.get(..length)
     }
 
     /// All strings in the order of their codes.
@@ -102,13 +113,13 @@ fn fold(hash: u64) -> usize {
 /// Mixes two words into one: both halves of their product.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
-fn mix(left: u64, right: u64) -> u64 {
+pub(crate) fn mix(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     (product as u64) ^ ((product >> 64) as u64)
 }
 
 #[inline]
-fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     const SEEDS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x8cb9_2ba7_2f3d_8dd7];
     let mut hash = SEEDS[0] ^ bytes.len() as u64;
     let (pairs, rest) = bytes.as_chunks::<16>();

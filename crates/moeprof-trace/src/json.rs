@@ -3,14 +3,12 @@
 //! It never looks past the window: where the window ends first it answers [`Stop::More`], and the caller refills and
 //! starts the value again. Whatever it accepts against the letter of JSON it writes down as a [`Quirk`].
 
+use crate::digits::{HIGH, ONES, digits};
 use crate::notices::Slug;
 use crate::text::escape;
 
 /// Brackets that may be open at once.
 pub(crate) const MAX_DEPTH: u32 = 256;
-
-const ONES: u64 = u64::from_le_bytes([1; 8]);
-const HIGH: u64 = ONES << 7;
 
 /// Why a value could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -438,51 +436,9 @@ pub(crate) fn is_not_finite(word: &[u8]) -> bool {
     [&b"nan"[..], b"inf", b"infinity"].iter().any(|name| bare.eq_ignore_ascii_case(name))
 }
 
-/// Passes digits and appends them to a number, which wraps where there are more than 19: up to eight in a step.
-#[inline]
-fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
-    const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        let count = leading_digits(word);
-        if count > 0 {
-            let values = word.wrapping_sub(ONES * u64::from(b'0')) << (64 - 8 * count);
-            let power = POWERS.get(count as usize).copied().unwrap_or_default();
-            *mantissa = mantissa.wrapping_mul(power).wrapping_add(eight_digits(values));
-        }
-        at += count as usize;
-        if count < 8 {
-            return at;
-        }
-    }
-    while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
-        at += 1;
-    }
-    at
-}
-
-/// Counts the bytes that are digits, from the lowest on.
-///
-/// A byte that is none gets its high bit set by one of the three terms. Carries and borrows only reach higher bytes, so
-/// the lowest such bit is right.
-#[inline]
-fn leading_digits(word: u64) -> u32 {
-    let others = word.wrapping_add(ONES * 0x46) | word.wrapping_sub(ONES * 0x30) | word;
-    (others & HIGH).trailing_zeros() / 8
-}
-
-/// Joins eight digits, the first of them in the lowest byte, pairwise.
-#[inline]
-fn eight_digits(values: u64) -> u64 {
-    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
-}
-
 /// Finds the next quote, backslash or control character; the end of the bytes where there is none.
 #[inline]
-fn find_special(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_special(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
@@ -516,21 +472,6 @@ mod tests {
                     }
                     assert_eq!(find_special(&text, 0), at.min(length));
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn digits_are_read_whatever_their_number_and_what_follows() {
-        for length in 0..=19 {
-            let number: String = "1234567890987654321".chars().take(length).collect();
-            for follower in
-                ["", ",", "x", ":", "/", "\u{ff}", " 12345678", "\u{ba}\u{ba}\u{ba}\u{ba}", "..........", "AAAAAAAAAA"]
-            {
-                let text = format!("{number}{follower}");
-                let mut mantissa = 0;
-                assert_eq!(digits(text.as_bytes(), 0, &mut mantissa), length, "{text}");
-                assert_eq!(mantissa, number.parse().unwrap_or(0), "{text}");
             }
         }
     }

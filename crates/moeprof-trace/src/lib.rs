@@ -8,7 +8,7 @@
 //!    "args": {"device": 0, "stream": 7, "correlation": 42}}
 //! ], "baseTimeNanoseconds": 1000}"#;
 //! let file = read_kineto_from(&text[..], &ReadOptions::new())?;
-//! assert_eq!(file.events.num_rows(), 1);
+//! assert_eq!(file.num_events(), 1);
 //! assert_eq!(file.categories, ["kernel"]);
 //! assert_eq!(file.metadata_json, r#"{"baseTimeNanoseconds":1000}"#);
 //! # Ok::<(), moeprof_trace::TraceError>(())
@@ -20,19 +20,22 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod digits;
 mod document;
 mod error;
 mod event;
 mod fields;
 mod formats;
+mod gap;
 mod inflate;
 mod intern;
 mod json;
-mod layout;
 mod metadata;
 mod notices;
 mod parts;
+mod predict;
 mod recover;
+mod shapes;
 mod source;
 mod spellings;
 mod tables;
@@ -48,7 +51,7 @@ use arrow_array::RecordBatch;
 
 pub use crate::error::{Position, TraceError};
 pub use crate::notices::Notice;
-pub use crate::tables::EventCount;
+pub use crate::tables::{DeviceTable, EventCount};
 
 use crate::document::{Orders, Part, Reader};
 use crate::error::Failure;
@@ -72,6 +75,7 @@ pub struct ReadOptions {
     inflate: InflateLimits,
     threads: usize,
     parts_from: u64,
+    predict: bool,
 }
 
 impl Default for ReadOptions {
@@ -84,7 +88,16 @@ impl Default for ReadOptions {
             inflate: InflateLimits::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
             parts_from: PARTS_FROM,
+            predict: true,
         }
+    }
+}
+
+impl KinetoFile {
+    /// Number of events.
+    #[must_use]
+    pub fn num_events(&self) -> usize {
+        self.events.iter().map(RecordBatch::num_rows).sum()
     }
 }
 
@@ -153,23 +166,36 @@ impl ReadOptions {
         self
     }
 
+    /// Reads every event in the general way, which is slow; for tests, since the result is the same.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn predict(mut self, predict: bool) -> Self {
+        self.predict = predict;
+        self
+    }
+
     fn orders(&self) -> Orders<'_> {
-        Orders { recover: self.recover, skip: &self.skip_categories, max_event_bytes: self.max_event_bytes }
+        Orders {
+            recover: self.recover,
+            skip: &self.skip_categories,
+            max_event_bytes: self.max_event_bytes,
+            predict: self.predict,
+        }
     }
 }
 
 /// One file in columns; `docs/native.md` describes the tables.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct KinetoFile {
-    /// One row for each event that is kept.
-    pub events: RecordBatch,
+    /// One row for each event that is kept, in as many batches as there were parts of the file.
+    pub events: Vec<RecordBatch>,
     /// Distinct names.
     pub names: RecordBatch,
     /// Distinct pairs of process and thread.
     pub tracks: RecordBatch,
     /// Device, stream, grid and the like, for some events.
-    pub device_args: RecordBatch,
+    pub device_args: DeviceTable,
     /// Collective communication, for few events.
     pub collective_args: RecordBatch,
     /// Names of processes and threads.
@@ -236,11 +262,11 @@ fn read_source(source: Source<'_>, options: &ReadOptions) -> Result<KinetoFile, 
     reader.read()?;
     let (bytes_read, partial) = (reader.bytes_read(), reader.partial);
     let Reader { tables, notices, metadata, .. } = reader;
-    finish(Joined { tables, notices, metadata, bytes_read }, partial)
+    finish(Joined { tables, rows: Vec::new(), notices, metadata, bytes_read }, partial)
 }
 
 fn finish(joined: Joined, partial: bool) -> Result<KinetoFile, Failure> {
-    let tables = joined.tables.finish().map_err(|error| Failure::Io(std::io::Error::other(error)))?;
+    let tables = joined.tables.finish(joined.rows).map_err(|error| Failure::Io(std::io::Error::other(error)))?;
     Ok(KinetoFile {
         events: tables.events,
         names: tables.names,

@@ -16,7 +16,7 @@ use crate::metadata::Metadata;
 use crate::notices::Notices;
 use crate::recover::{Resume, Scan};
 use crate::source::Source;
-use crate::tables::Tables;
+use crate::tables::{Rows, Tables};
 
 /// How far an event is looked for behind the place where a cut should be.
 const REACH: u64 = 1 << 20;
@@ -24,6 +24,8 @@ const REACH: u64 = 1 << 20;
 /// What was read from all parts.
 pub(crate) struct Joined {
     pub(crate) tables: Tables,
+    /// The rows of later parts.
+    pub(crate) rows: Vec<Rows>,
     pub(crate) notices: Notices,
     pub(crate) metadata: Metadata,
     pub(crate) bytes_read: u64,
@@ -59,17 +61,30 @@ pub(crate) fn read(path: &Path, size: u64, threads: u64, options: &ReadOptions) 
     join(pieces)
 }
 
+/// Puts the parts one behind the other. Their codes are made those of the whole file by a thread for each part; the rows
+/// stay where they are.
 fn join(pieces: Vec<Option<Piece>>) -> Option<Joined> {
     let mut pieces = pieces.into_iter();
     let Piece { mut joined, mut lines } = pieces.next()??;
+    let mut total = joined.tables.num_events();
+    let mut others = Vec::new();
     for piece in pieces {
-        let piece = piece?;
-        joined.tables.append(&piece.joined.tables)?;
-        joined.notices.append(piece.joined.notices, lines);
-        joined.metadata.append(piece.joined.metadata);
-        joined.bytes_read = piece.joined.bytes_read;
-        lines += piece.lines;
+        let Piece { joined: other, lines: more } = piece?;
+        let codes = joined.tables.append(&other.tables, total)?;
+        total += other.tables.num_events();
+        joined.notices.append(other.notices, lines);
+        joined.metadata.append(other.metadata);
+        joined.bytes_read = other.bytes_read;
+        lines += more;
+        others.push((other.tables.into_rows(), codes));
     }
+    let renumber = |mut rows: Rows, codes| rows.renumber(&codes).then_some(rows);
+    let rows: Option<Vec<Rows>> = std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            others.into_iter().map(|(rows, codes)| scope.spawn(move || renumber(rows, codes))).collect();
+        workers.into_iter().map(|worker| worker.join().ok().flatten()).collect()
+    });
+    joined.rows = rows?;
     Some(joined)
 }
 
@@ -93,7 +108,7 @@ fn read_piece(path: &Path, start: u64, end: Option<u64>, bare: bool, options: &R
     };
     let (bytes_read, lines) = (reader.bytes_read(), reader.lines_read());
     let Reader { tables, notices, metadata, .. } = reader;
-    whole.then_some(Piece { joined: Joined { tables, notices, metadata, bytes_read }, lines })
+    whole.then_some(Piece { joined: Joined { tables, rows: Vec::new(), notices, metadata, bytes_read }, lines })
 }
 
 fn open_at(path: &Path, offset: u64) -> io::Result<File> {

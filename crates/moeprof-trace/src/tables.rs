@@ -3,12 +3,15 @@
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
-use crate::columns::{self, CollectiveArgs, DeviceArgs, Events, Labels, Texts};
+use crate::columns::{
+    self, Codes as NewCodes, CollectiveArgs, DeviceArgs, Events, Labels, Row, SHAPE, Texts, shape_of,
+};
 use crate::event::Event;
-use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, DEVICE_IDS, DEVICE_NUMBERS, Field};
+use crate::fields::{COLLECTIVE_IDS, COLLECTIVE_NUMBERS, COLLECTIVE_TEXTS, FIELDS, Field};
 use crate::intern::Interner;
 use crate::json::{Cause, Kind, Quirk, Scalar};
 use crate::notices::Slug;
+use crate::shapes::Shapes;
 use crate::spellings::{Context, Spellings};
 use crate::values::{id, integer, time, unsigned};
 
@@ -40,12 +43,12 @@ pub(crate) struct Tables {
     device: DeviceArgs,
     collective: CollectiveArgs,
     labels: Labels,
-    category_spellings: Spellings,
+    pub(crate) category_spellings: Spellings,
     categories: Vec<Category>,
     /// Codes into `category_spellings` by code of a kept category.
     kept_categories: Vec<u32>,
-    phases: Spellings,
-    names: Spellings,
+    pub(crate) phases: Spellings,
+    pub(crate) names: Spellings,
     /// Process and thread, the length of the former before it.
     tracks: Interner,
     track_key: Vec<u8>,
@@ -55,15 +58,49 @@ pub(crate) struct Tables {
 
 /// The tables as record batches and lists.
 pub(crate) struct Finished {
-    pub(crate) events: RecordBatch,
+    pub(crate) events: Vec<RecordBatch>,
     pub(crate) names: RecordBatch,
     pub(crate) tracks: RecordBatch,
-    pub(crate) device_args: RecordBatch,
+    pub(crate) device_args: DeviceTable,
     pub(crate) collective_args: RecordBatch,
     pub(crate) labels: RecordBatch,
     pub(crate) categories: Vec<String>,
     pub(crate) phases: Vec<String>,
     pub(crate) event_counts: Vec<EventCount>,
+}
+
+/// The rows of one part of a file.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    events: Events,
+    device: DeviceArgs,
+}
+
+impl Rows {
+    /// Gives the rows the codes of the whole file; false where a code has none.
+    pub(crate) fn renumber(&mut self, codes: &NewCodes) -> bool {
+        self.events.renumber(codes) && self.device.renumber(codes)
+    }
+}
+
+/// The table `device_args`, kept small: the columns of `docs/native.md` are made when they are asked for.
+#[derive(Debug)]
+pub struct DeviceTable {
+    shapes: Shapes,
+    parts: Vec<DeviceArgs>,
+}
+
+impl DeviceTable {
+    /// Makes the record batches; all of them have the same columns, and there is at least one.
+    pub fn to_batches(&self) -> Result<Vec<RecordBatch>, ArrowError> {
+        self.parts.iter().map(|part| part.to_batch(&self.shapes)).collect()
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn num_rows(&self) -> usize {
+        self.parts.iter().map(DeviceArgs::len).sum()
+    }
 }
 
 /// A track whose process and thread are natural numbers: most are, and few take turns.
@@ -75,6 +112,52 @@ struct RecentTrack {
 }
 
 const RECENT_TRACKS: usize = 16;
+
+/// What all events of a kind have in common, where they are predicted: the codes of their phase and category among the
+/// spellings, and which fields have values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    phase: u8,
+    pub(crate) category: u32,
+    present: u64,
+}
+
+impl Fixed {
+    #[inline]
+    fn has(&self, field: Field) -> bool {
+        self.present & field.bit() != 0
+    }
+}
+
+/// What every event that is predicted has.
+const NEEDED: u64 = Field::Phase.bit()
+    | Field::Category.bit()
+    | Field::Name.bit()
+    | Field::Process.bit()
+    | Field::Thread.bit()
+    | Field::Start.bit();
+
+/// The values of an event that was predicted: numbers as they are, times in ns.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) numbers: [u64; FIELDS + 1],
+    /// The code of the name, or where it stands.
+    pub(crate) name: Option<u32>,
+    pub(crate) name_at: usize,
+    pub(crate) name_end: usize,
+}
+
+impl Known {
+    #[inline]
+    fn get(&self, field: Field) -> u64 {
+        self.numbers[field as usize]
+    }
+
+    /// The code of a text of the args of collectives.
+    fn text(&self, fixed: &Fixed, field: Field) -> Option<u32> {
+        u32::try_from(self.get(field)).ok().filter(|_| fixed.has(field))
+    }
+}
 
 /// The codes of an event's strings.
 struct Codes {
@@ -102,7 +185,7 @@ impl Tables {
         }
         let start = time(event, Field::Start, context)?;
         let duration = time(event, Field::Duration, context)?;
-        let row = u32::try_from(self.events.phase.len()).map_err(|_| Cause::TooMany("events"))?;
+        let row = u32::try_from(self.events.len()).map_err(|_| Cause::TooMany("events"))?;
         self.check_args(event, context)?;
         let codes = self.codes(event, context, category)?;
         for (time, field) in [(&start, Field::Start), (&duration, Field::Duration)] {
@@ -113,14 +196,16 @@ impl Tables {
         if start.value().is_none() {
             note_missing_time(event, context, quirks);
         }
-        self.events.phase.push(codes.phase);
-        self.events.category.push(codes.category);
-        self.events.name.push(codes.name);
-        self.events.track.push(codes.track);
-        self.events.start.push(start.value());
-        self.events.duration.push(duration.value());
-        self.events.correlation.push(id(event, Field::Correlation, context, quirks));
-        self.events.external_id.push(id(event, Field::ExternalId, context, quirks));
+        self.events.push(&Row {
+            phase: codes.phase,
+            category: codes.category,
+            name: codes.name,
+            track: codes.track,
+            start: start.value(),
+            duration: duration.value(),
+            correlation: id(event, Field::Correlation, context, quirks),
+            external_id: id(event, Field::ExternalId, context, quirks),
+        });
         self.push_args(event, context, row, quirks);
         Ok(())
     }
@@ -196,13 +281,96 @@ impl Tables {
         Ok(())
     }
 
+    /// Looks up what events of a kind have in common; None where they are not to be predicted.
+    pub(crate) fn fixed(&self, phase: &[u8], category: &[u8], present: u64) -> Option<Fixed> {
+        let category = self.category_spellings.texts.get(category)?;
+        let is_skipped = self.categories.get(category as usize)?.skip;
+        // The phase of an event that is skipped has no code, and needs none.
+        let phase = self.phases.texts.get(phase).or(is_skipped.then_some(0))?;
+        let fixed = Fixed { phase: u8::try_from(phase).ok()?, category, present };
+        (present & NEEDED == NEEDED).then_some(fixed)
+    }
+
+    /// Stores an event of which everything is known; false, and nothing done, where anything is out of the ordinary.
+    #[inline(always)]
+    pub(crate) fn push_known(&mut self, fixed: &Fixed, known: &Known, text: &[u8]) -> bool {
+        let Some(category) = self.categories.get_mut(fixed.category as usize) else { return false };
+        if category.skip {
+            category.skipped += 1;
+            return true;
+        }
+        let Some(code) = category.code else { return false };
+        let Ok(row) = u32::try_from(self.events.len()) else { return false };
+        let Some(track) = known_track(
+            &mut self.recent_tracks,
+            &self.tracks,
+            &mut self.track_key,
+            known.get(Field::Process),
+            known.get(Field::Thread),
+        ) else {
+            return false;
+        };
+        let is_collective = fixed.has(Field::Collective);
+        if is_collective && !collective_fits(&self.collective, fixed, known) {
+            return false;
+        }
+        let name = match known.name {
+            Some(code) => code,
+            None => match self.names.texts.insert(text.get(known.name_at..known.name_end).unwrap_or_default()) {
+                Some(code) => code,
+                None => return false,
+            },
+        };
+        category.kept += 1;
+        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
+        self.events.push(&Row {
+            phase: fixed.phase,
+            category: code,
+            name,
+            track,
+            start: number(Field::Start).map(u64::cast_signed),
+            duration: number(Field::Duration).map(u64::cast_signed),
+            correlation: number(Field::Correlation),
+            external_id: number(Field::ExternalId),
+        });
+        if fixed.present & (Field::Device.bit() | Field::Stream.bit() | Field::Bytes.bit()) != 0 {
+            let bytes = number(Field::Bytes).map(u64::cast_signed);
+            self.device.push(row, &shape_of(&known.numbers, fixed.present), bytes, number(Field::GraphNodeId));
+        }
+        if is_collective {
+            self.push_known_collective(fixed, known, row);
+        }
+        true
+    }
+
+    /// Returns the code of a text of the args of collectives.
+    #[inline(never)]
+    pub(crate) fn collective_text(&self, field: Field, text: &[u8]) -> Option<u32> {
+        let column = COLLECTIVE_TEXTS.iter().position(|&member| member == field)?;
+        self.collective.texts.get(column)?.code(text)
+    }
+
+    #[inline(never)]
+    fn push_known_collective(&mut self, fixed: &Fixed, known: &Known, row: u32) {
+        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
+        self.collective.row.push(row);
+        for (column, field) in self.collective.texts.iter_mut().zip(COLLECTIVE_TEXTS) {
+            column.push_code(known.text(fixed, field));
+        }
+        for (column, field) in self.collective.numbers.iter_mut().zip(COLLECTIVE_NUMBERS) {
+            column.push(number(field).map(u64::cast_signed));
+        }
+        for (column, field) in self.collective.ids.iter_mut().zip(COLLECTIVE_IDS) {
+            column.push(number(field));
+        }
+    }
+
     /// Looks a track up; where it is not among the recent ones, `track_key` is its key afterwards.
     #[inline]
     fn find_track(&mut self, event: &Event, context: &Context<'_>) -> Option<u32> {
         let numbers = natural(event, Field::Process).zip(natural(event, Field::Thread));
-        let place =
-            numbers.map(|(process, thread)| process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64);
-        let place = place.and_then(|place| self.recent_tracks.get_mut(usize::try_from(place).ok()?));
+        let place = numbers.map(|(process, thread)| recent_place(process, thread));
+        let place = place.and_then(|place| self.recent_tracks.get_mut(place));
         if let (Some(Some(recent)), Some((process, thread))) = (&place, numbers)
             && recent.process == process
             && recent.thread == thread
@@ -275,18 +443,22 @@ impl Tables {
             return;
         }
         let [device, stream, bytes] = numbers;
-        self.device.row.push(row);
-        for (column, field) in self.device.numbers.iter_mut().zip(DEVICE_NUMBERS) {
-            column.push(match field {
-                Field::Device => device,
-                Field::Stream => stream,
-                Field::Bytes => bytes,
-                other => integer(event, other, context, quirks),
-            });
+        let (mut values, mut present) = ([0; FIELDS + 1], 0);
+        for field in SHAPE {
+            let number = match field {
+                Field::Device => device.map(i64::cast_unsigned),
+                Field::Stream => stream.map(i64::cast_unsigned),
+                Field::GraphId => unsigned(event, field, context, quirks),
+                other => integer(event, other, context, quirks).map(i64::cast_unsigned),
+            };
+            if let (Some(number), Some(place)) = (number, values.get_mut(field as usize)) {
+                *place = number;
+                present |= field.bit();
+            }
         }
-        for (column, field) in self.device.ids.iter_mut().zip(DEVICE_IDS) {
-            column.push(unsigned(event, field, context, quirks));
-        }
+        let shape = shape_of(&values, present);
+        let node = unsigned(event, Field::GraphNodeId, context, quirks);
+        self.device.push(row, &shape, bytes, node);
     }
 
     #[cold]
@@ -318,29 +490,31 @@ impl Tables {
         }
     }
 
-    /// Adds the tables of the text that follows; None where both together are more than tables can hold.
-    pub(crate) fn append(&mut self, other: &Self) -> Option<()> {
-        let rows = u32::try_from(self.events.phase.len()).ok()?;
-        u32::try_from(self.events.phase.len() + other.events.phase.len()).ok()?;
+    pub(crate) fn num_events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Takes in the tables of the text that follows, but for their rows of events and devices: these get the codes that
+    /// are returned. None where both together are more than tables can hold.
+    pub(crate) fn append(&mut self, other: &Self, rows: usize) -> Option<NewCodes> {
+        let total = u32::try_from(rows + other.events.len()).ok()?;
+        let rows = total - u32::try_from(other.events.len()).ok()?;
         let names = append_texts(&mut self.names.texts, &other.names.texts)?;
         let phases = append_texts(&mut self.phases.texts, &other.phases.texts)?;
         let tracks = append_texts(&mut self.tracks, &other.tracks)?;
+        let shapes = other.device.shapes.iter().map(|shape| self.device.shapes.code(shape)).collect::<Option<_>>()?;
         self.track_bytes += other.track_bytes;
         if self.phases.texts.len() > MOST_PHASES || self.track_bytes > i32::MAX as usize {
             return None;
         }
-        let kept = self.append_categories(other)?;
-        let phase = |&code: &u8| phases.get(usize::from(code)).and_then(|&code| u8::try_from(code).ok());
-        self.events.phase.extend(other.events.phase.iter().filter_map(phase));
-        self.events.category.extend(other.events.category.iter().filter_map(|&code| kept.get(usize::from(code))));
-        self.events.name.extend(other.events.name.iter().filter_map(|&code| names.get(code as usize)));
-        self.events.track.extend(other.events.track.iter().filter_map(|&code| tracks.get(code as usize)));
-        self.events.start.append(&other.events.start);
-        self.events.duration.append(&other.events.duration);
-        self.events.correlation.append(&other.events.correlation);
-        self.events.external_id.append(&other.events.external_id);
-        self.device.append(&other.device, rows);
-        (self.collective.append(&other.collective, rows) && self.labels.append(&other.labels, rows)).then_some(())
+        let categories = self.append_categories(other)?;
+        let fits = self.collective.append(&other.collective, rows) && self.labels.append(&other.labels, rows);
+        fits.then_some(NewCodes { phases, categories, names, tracks, shapes, rows })
+    }
+
+    /// Takes the rows of events and devices out.
+    pub(crate) fn into_rows(self) -> Rows {
+        Rows { events: self.events, device: self.device }
     }
 
     /// Adds the counts of categories; returns the new code of each kept one.
@@ -366,7 +540,9 @@ impl Tables {
         Some(kept)
     }
 
-    pub(crate) fn finish(self) -> Result<Finished, ArrowError> {
+    /// Makes record batches of these tables, with the rows of later parts behind their own.
+    pub(crate) fn finish(mut self, others: Vec<Rows>) -> Result<Finished, ArrowError> {
+        let shapes = std::mem::take(&mut self.device.shapes);
         let texts = &self.category_spellings.texts;
         let text = |code: u32| String::from_utf8_lossy(texts.bytes(code)).into_owned();
         let count = |(code, category): (u32, &Category)| EventCount {
@@ -374,6 +550,7 @@ impl Tables {
             kept: category.kept,
             skipped: category.skipped,
         };
+        let (events, devices): (Vec<_>, Vec<_>) = others.into_iter().map(|rows| (rows.events, rows.device)).unzip();
         let (mut processes, mut threads) = (Texts::default(), Texts::default());
         for key in self.tracks.iter() {
             let (process, thread) = split_track(key);
@@ -386,12 +563,53 @@ impl Tables {
             names: columns::names(&self.names.texts)?,
             tracks: columns::tracks(processes, threads)?,
             phases: self.phases.list(),
-            events: self.events.into_batch()?,
-            device_args: self.device.into_batch()?,
+            device_args: DeviceTable { shapes, parts: std::iter::once(self.device).chain(devices).collect() },
+            events: std::iter::once(self.events).chain(events).map(Events::into_batch).collect::<Result<_, _>>()?,
             collective_args: self.collective.into_batch()?,
             labels: self.labels.into_batch()?,
         })
     }
+}
+
+/// Tells whether the texts of an event fit into their columns.
+#[inline(never)]
+fn collective_fits(columns: &CollectiveArgs, fixed: &Fixed, known: &Known) -> bool {
+    columns.texts.iter().zip(COLLECTIVE_TEXTS).all(|(column, field)| {
+        let code = known.text(fixed, field);
+        code.is_none_or(|code| column.has_room(column.size(code)))
+    })
+}
+
+/// Finds the track of two natural numbers, first among the recent ones.
+#[inline]
+fn known_track(
+    recent: &mut [Option<RecentTrack>; RECENT_TRACKS],
+    tracks: &Interner,
+    key: &mut Vec<u8>,
+    process: u64,
+    thread: u64,
+) -> Option<u32> {
+    let place = recent.get_mut(recent_place(process, thread))?;
+    if let Some(recent) = place
+        && recent.process == process
+        && recent.thread == thread
+    {
+        return Some(recent.code);
+    }
+    let process_text = process.to_string();
+    key.clear();
+    key.extend_from_slice(&(process_text.len() as u64).to_le_bytes());
+    key.extend_from_slice(process_text.as_bytes());
+    key.extend_from_slice(thread.to_string().as_bytes());
+    let code = tracks.get(key)?;
+    *place = Some(RecentTrack { process, thread, code });
+    Some(code)
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the remainder is small")]
+fn recent_place(process: u64, thread: u64) -> usize {
+    (process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64) as usize
 }
 
 /// Adds the strings of another interner; returns the new code of each.

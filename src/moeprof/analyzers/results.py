@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
@@ -163,7 +165,10 @@ class PhaseTimes:
 
 @dataclass(frozen=True, slots=True)
 class PerIterationTimes:
-    """Times per iteration over `iterations` steady iterations (complete, of the kind counted, no start transient)."""
+    """Times per iteration over `iterations` steady iterations (complete, of the kind counted, no start transient).
+
+    `wall_iterations` are those of them that a marker follows; None where whoever built the report does not say.
+    """
 
     iterations: int
     wall: Spread | None
@@ -171,6 +176,7 @@ class PerIterationTimes:
     kernel_sum: Spread | None
     comm_exposed: Spread | None
     phases: PhaseTimes
+    wall_iterations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +325,10 @@ class PairChanges:
 
 @dataclass(frozen=True, slots=True)
 class TimeRow:
-    """A per-iteration time (median over steady iterations of all ranks, ns) on both sides."""
+    """A per-iteration time (median over steady iterations of all ranks, ns) on both sides.
+
+    `ratio` is that of the medians; `interval` (95 %, as ratios) is that of the means, and `test` says what it rests on.
+    """
 
     metric: str
     phase: str | None
@@ -329,6 +338,7 @@ class TimeRow:
     interval: tuple[float, float] | None
     method: str
     note: str
+    test: DurationTest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +354,12 @@ class Diff:
     layers: tuple[JsonValue, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
-    accuracy: tuple[JsonValue, ...]
+    accuracy: tuple[AccuracyRow, ...]
     environment: tuple[JsonValue, ...]
     claims: tuple[ClaimRow, ...]
     verdict: Verdict
     findings: tuple[Finding, ...]
+    kernel_times: tuple[KernelTimeRow, ...] = ()
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""

@@ -57,7 +57,7 @@ def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
     """
     steady = table.filter(~pl.col("transient"))
     if steady.is_empty():
-        return PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None))
+        return PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None), wall_iterations=0)
     return PerIterationTimes(
         iterations=steady.height,
         wall=spread(steady["wall_ns"]),
@@ -65,6 +65,7 @@ def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
         kernel_sum=spread(steady["kernel_sum_ns"]),
         comm_exposed=spread(steady["comm_exposed_ns"]),
         phases=PhaseTimes(*(spread(steady[f"{phase}_ns"]) for phase in PHASES)),
+        wall_iterations=steady["wall_ns"].count(),
     )
 
 

@@ -8,7 +8,7 @@ import click
 
 from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, sweep
 from moeprof.commands.group import GroupedCommand, GroupedOption
-from moeprof.commands.store_options import capture_params, configuration, store_of
+from moeprof.commands.store_options import capture_params, configuration, recorded_by, store_of
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import find_arm, find_workload
 from moeprof.profiler.attached import attach_to
@@ -31,11 +31,13 @@ def _run(
     config: Path | None,
     workload: str | None,
     store: Path | None,
+    profiler: str | None,
+    cuda_graphs: str | None,
     dry_run_: bool,
     debug: bool,
 ) -> int:
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
-    loaded = configuration(config)
+    loaded = recorded_by(configuration(config), profiler, cuda_graphs)
     order = Order(
         config=loaded,
         arm=find_arm(loaded, arm),

@@ -14,19 +14,27 @@ from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
 from moeprof.errors import NothingToCompareError
 
-_HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes.
+_HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes, accuracy.
 
 BASE and CANDIDATE are arms of the store (all runs of the newest series that both have), trace files, folders with one trace per rank,
-or outputs of a load client and folders of them. The exit code is 0 whatever changed, unless --fail-on says otherwise.
+or outputs of a load client or an evaluator and folders of them. The exit code is 0 whatever changed, unless --fail-on says otherwise.
 """
 
 
-def _run(base: str, candidate: str, fail_on_: str, metrics: str | None, **values: Unpack[SharedValues]) -> int:
+def _run(
+    base: str,
+    candidate: str,
+    fail_on_: str,
+    metrics: str | None,
+    claims: str | None,
+    accuracy_margin: float | None,
+    **values: Unpack[SharedValues],
+) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    result = analysis.diff_of(base, candidate, options.reading, metrics)
+    result = analysis.diff_of(base, candidate, options.reading, metrics, claims, accuracy_margin=accuracy_margin)
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
@@ -59,10 +67,23 @@ command = GroupedCommand(
             help=f"Exit with 1 when one of these happened, with commas: {', '.join(fail_on.WORDS)}, none (default).",
         ),
         GroupedOption(
+            "--accuracy-margin",
+            type=float,
+            metavar="SHARE",
+            heading="Verdict",
+            help="Largest drop of accuracy that is acceptable: 0.02 is 2 points (default: none is stated).",
+        ),
+        GroupedOption(
             "--metrics",
             metavar="FILE",
             heading="Reading",
             help="Serving metrics of your own (TOML): unit and direction.",
+        ),
+        GroupedOption(
+            "--claims",
+            metavar="FILE",
+            heading="Verdict",
+            help="Hold the written claims of FILE (TOML) against the passes.",
         ),
         *shared_params(),
     ],

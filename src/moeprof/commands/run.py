@@ -9,7 +9,7 @@ import click
 
 from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, sweep
 from moeprof.commands.group import GroupedCommand, GroupedOption
-from moeprof.commands.store_options import capture_params, configuration, store_of
+from moeprof.commands.store_options import capture_params, configuration, recorded_by, store_of
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import find_arm, find_workload
 from moeprof.profiler.block import Order, capture
@@ -33,11 +33,13 @@ def _run(
     config: Path | None,
     workload: str | None,
     store: Path | None,
+    profiler: str | None,
+    cuda_graphs: str | None,
     dry_run_: bool,
     debug: bool,
 ) -> int:
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
-    loaded = configuration(config)
+    loaded = recorded_by(configuration(config), profiler, cuda_graphs)
     orders = {
         block: Order(loaded, find_arm(loaded, block.arm), find_workload(loaded, workload), block.number, plan)
         for block in blocks(plan, base, candidate)

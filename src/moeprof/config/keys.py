@@ -30,7 +30,7 @@ CLASSES: Final = (
 )  # fmt: skip
 PHASES: Final = ("target", "draft", "sample")
 
-TOP: Final = ("server", "arms", "workloads", "passes", "window", "gates", "sampler", "store")
+TOP: Final = ("server", "arms", "workloads", "passes", "window", "profiler", "gates", "sampler", "store")
 
 SERVER: Final[Keys] = {
     "backend": choice("vllm", "command"),
@@ -74,6 +74,12 @@ WINDOW: Final[Keys] = {
     "stop_s": positive,
     "traces_s": positive,
     "min_bytes": whole(0),
+}
+PROFILER: Final[Keys] = {
+    "tool": choice("torch", "nsys"),
+    "cuda_graphs": choice("node", "graph"),
+    "nsys": text,
+    "keep_report": truth,
 }
 GATES: Final[Keys] = {
     "required": several(slug, distinct=True),

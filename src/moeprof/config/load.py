@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moeprof.config import keys
 from moeprof.config.resolve import resolve_arms
-from moeprof.config.schema import Arm, Config, Gates, Passes, Sampler, Window, Workload
+from moeprof.config.schema import Arm, Config, Gates, Passes, Profiler, Sampler, Window, Workload
 from moeprof.config.source import Source, find_source
 from moeprof.config.tables import changed, nearest, only, read, subtable
 from moeprof.errors import ConfigError
@@ -52,6 +52,7 @@ def load_config(path: Path | None, *, start: Path, environ: Mapping[str, str] | 
         workloads=workloads,
         passes=changed(Passes(), _section(source, "passes", keys.PASSES)),
         window=changed(Window(), _section(source, "window", keys.WINDOW)),
+        profiler=changed(Profiler(), _section(source, "profiler", keys.PROFILER)),
         gates=changed(Gates(), _section(source, "gates", keys.GATES)),
         sampler=changed(Sampler(), _section(source, "sampler", keys.SAMPLER)),
         store=str(source.path.parent / Path(str(store.get("path", ".moeprof"))).expanduser()),

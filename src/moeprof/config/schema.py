@@ -110,6 +110,23 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Profiler:
+    """Who records the profile window.
+
+    Attributes:
+        tool: The server's torch profiler, or nsys around the server.
+        cuda_graphs: For nsys: every kernel of a graph (``node``, for structure), or each graph as one row (``graph``, for time).
+        nsys: The program; None: that of PATH, else of the usual folders.
+        keep_report: Whether nsys' own report stays beside its SQLite file; it holds whole environments.
+    """
+
+    tool: Literal["torch", "nsys"] = "torch"
+    cuda_graphs: Literal["node", "graph"] = "node"
+    nsys: str | None = None
+    keep_report: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Gates:
     """Which checks a capture must pass. A gate without data fails only when it is required."""
 
@@ -147,6 +164,7 @@ class Config:
     workloads: Mapping[str, Workload]
     passes: Passes = Passes()
     window: Window = Window()
+    profiler: Profiler = Profiler()
     gates: Gates = Gates()
     sampler: Sampler = Sampler()
     store: str = ".moeprof"  # absolute once loaded

@@ -29,7 +29,7 @@ from moeprof.errors import (
 from moeprof.profiler import attached, evidence, failure, progress
 from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_serving
 from moeprof.profiler.backends.command import run_to_end
-from moeprof.profiler.backends.find import find_backend
+from moeprof.profiler.find_backend import find_backend
 from moeprof.profiler.find_client import ChosenClient, choose_client
 from moeprof.profiler.gates import GateResult
 from moeprof.profiler.gpu_samples import SampleSummary
@@ -195,12 +195,12 @@ def command_line(order: Order, port: int, traces: Path) -> CommandLine:
     Raises:
         ConfigError: The arm cannot be turned into a command line.
     """
-    backend = find_backend(order.arm.server.backend)
+    backend = find_backend(order.arm, order.config.profiler, dry=True)
     return backend.command(order.arm, port=port, traces=traces, window=order.config.window)
 
 
 def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, say: Say) -> None:
-    backend = find_backend(order.arm.server.backend)
+    backend = find_backend(order.arm, order.config.profiler)
     traces = writer.path / "traces"
     if not is_serving(backend):
         if order.attach is not None:
@@ -210,6 +210,11 @@ def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, s
             )
         _run_program(order, writer, found, say)
     elif order.attach is not None:
+        if order.config.profiler.tool == "nsys":
+            raise UsageError(
+                "nsys records only servers that it launched, so it cannot attach to one",
+                hint="leave --attach out, or use --profiler torch",
+            )
         _attach(order, backend, order.attach, writer, found, say)
     else:
         _serve(order, backend, writer, found, say)
@@ -366,6 +371,7 @@ def _drive(
                 engines=evidence.engines(order.arm),
                 ranks=evidence.ranks(order.arm),
                 check=target.check,
+                collect=backend.collect,
             ),
             sending.window,
             window,

@@ -92,7 +92,8 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             other_kernels=order.other_kernels,
             logprobs=found.probe.logprobs or None if found.probe else None,
             probe_seen=found.probe.seen if found.probe else None,
-            most_iterations=order.config.window.iterations if order.arm.server.backend == "vllm" else None,
+            most_iterations=_most_iterations(order),
+            one_recording=order.config.profiler.tool == "nsys",
             samples=found.samples,
         ),
         order.config.gates,
@@ -124,10 +125,17 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             "gpu_samples": found.samples.to_dict() if found.samples else None,
             "probe": None if found.probe is None else found.probe.to_dict(),
             "attached": order.attach is not None,
+            "profiler": _plain(asdict(order.config.profiler)),
             "notes": list(found.notes),
         },
     )
     return built, outcome(results)
+
+
+def _most_iterations(order: Order) -> int | None:
+    """Return after how many iterations the recorder stops by itself, where it does."""
+    by_itself = order.arm.server.backend == "vllm" and order.config.profiler.tool == "torch"
+    return order.config.window.iterations if by_itself else None
 
 
 @functools.cache

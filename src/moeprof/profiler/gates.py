@@ -79,6 +79,7 @@ class Evidence:
         kernels, other_kernels: Class, or class/phase, to launches per iteration, of this arm and of the other.
         logprobs: Log probabilities of the probe request; probe_seen: what became of it, as the end of a sentence.
         most_iterations: Iterations after which the profiler stops by itself, while the server and its log go on.
+        one_recording: Whether one file holds all ranks, recorded within the window that the server's log tells of.
         samples: Summary of the GPU samples.
     """
 
@@ -98,6 +99,7 @@ class Evidence:
     logprobs: Sequence[float | None] | None = None
     probe_seen: str | None = None
     most_iterations: int | None = None
+    one_recording: bool = False
     samples: SampleSummary | None = None
 
 
@@ -113,7 +115,12 @@ def judge(evidence: Evidence, gates: Gates) -> list[GateResult]:
         "expected-backend": expected_backend(evidence.expect, evidence.log, evidence.log_matches, evidence.kernels),
         "markers-present": markers_present(evidence.markers, evidence.log, evidence.marker_family),
         "traces-complete": traces_complete(
-            evidence.window, evidence.iterations, evidence.ranks, evidence.log, most=evidence.most_iterations
+            evidence.window,
+            evidence.iterations,
+            evidence.ranks,
+            evidence.log,
+            most=evidence.most_iterations,
+            one_recording=evidence.one_recording,
         ),
         "profile-apart": profile_apart(evidence.pass_times, evidence.window),
         "steady-clocks": steady_clocks(evidence.samples, gates.clock_tolerance),
@@ -247,10 +254,12 @@ def traces_complete(
     log: LogFacts | None,
     *,
     most: int | None = None,
+    one_recording: bool = False,
 ) -> _Verdict:
     """Judge that every rank left a trace, with equally many iterations, as many as the log tells of (one more or less).
 
     The log counts until the window is closed; a profiler that stops by itself after `most` iterations holds no more than those.
+    With `one_recording` a single file holds every rank, and begins later and ends earlier than what the log counts.
     """
     if window is None or iterations is None:
         return "no-data", "there is no profile window, or its traces were not read", {}
@@ -263,21 +272,26 @@ def traces_complete(
         "logged": {str(engine): count for engine, count in logged.items()},
     }
     counts = set(iterations.values())
-    if not window.rank_files or not iterations or len(window.rank_files) != len(iterations):
-        return "fail", f"{len(window.rank_files)} rank files, {len(iterations)} of them read", figures
-    if expected is not None and len(window.rank_files) != expected:
-        return "fail", f"{len(window.rank_files)} rank files of {expected} ranks", figures
+    there = len(iterations) if one_recording and window.rank_files else len(window.rank_files)
+    if not there or len(iterations) != there:
+        return "fail", f"{there} rank files, {len(iterations)} of them read", figures
+    if expected is not None and there != expected:
+        return "fail", f"{there} {'ranks recorded' if one_recording else 'rank files'} of {expected} ranks", figures
     if len(counts) > 1:
         return "fail", f"ranks hold different numbers of iterations: {sorted(counts)}", figures
     count = counts.pop()
     if count == 0:
         return "fail", "the traces hold no iteration", figures
+    missing = {engine: min(steps, most or steps) - count for engine, steps in logged.items()}
     far = {
-        engine: steps for engine, steps in logged.items() if abs(min(steps, most or steps) - count) > _STEP_TOLERANCE
+        engine: logged[engine]
+        for engine, by in missing.items()
+        if by < -_STEP_TOLERANCE or (by > _STEP_TOLERANCE and not one_recording)
     }
     if far:
         return "fail", f"{count} iterations in the traces, {sorted(far.values())} in the server's log", figures
-    agreed = "as in the log" if logged else "the log does not count them"
+    within = "no more than in the log" if one_recording else "as in the log"
+    agreed = within if logged else "the log does not count them"
     return "pass", f"{len(iterations)} ranks with {count} iterations each; {agreed}", figures
 
 

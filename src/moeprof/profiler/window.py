@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -57,6 +57,7 @@ class Server:
         engines: How many count steps: the data parallel size.
         ranks: How many write a trace; None: unknown.
         check: Called often; raises when the server is dead or stalled.
+        collect: Returns the files of a profiler that is not the server's own, else None: the server's are waited for.
     """
 
     address: str
@@ -67,6 +68,7 @@ class Server:
     engines: int = 1
     ranks: int | None = None
     check: Callable[[], None] = lambda: None
+    collect: Callable[[], tuple[Path, ...] | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +116,7 @@ def profile_window(
         running_at_open = _until_all_run(server, requests, load.prompts, limit_s)
         opened_at, closed_at, first, last, closed_by = _hold_open(server, window)
         ended, failure = requests.ended, requests.failure
-    files = await_traces(
-        traces,
-        before=before,
-        ranks=server.ranks,
-        min_bytes=window.min_bytes,
-        limit_s=window.traces_s,
-        check=server.check,
-    )
+    files = _files(server, window, traces, before)
     running_at_close = None if last is None or last.running is None else round(last.running)
     steps = _steps(first, last)
     found = []
@@ -137,6 +132,17 @@ def profile_window(
         found.append("no engine step was counted while the window was open")
     names = tuple(str(path.relative_to(traces)) for path in files)
     return WindowResult(opened_at, closed_at, running_at_open, running_at_close, steps, closed_by, names, tuple(found))
+
+
+def _files(server: Server, window: Window, traces: Path, before: Collection[Path]) -> tuple[Path, ...]:
+    return server.collect() or await_traces(
+        traces,
+        before=before,
+        ranks=server.ranks,
+        min_bytes=window.min_bytes,
+        limit_s=window.traces_s,
+        check=server.check,
+    )
 
 
 def _until_all_run(server: Server, requests: LongRequests, wanted: int, limit_s: float) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moeprof.config import keys
-from moeprof.config.schema import Config, Gates, Passes, Sampler, Server, Window, Workload
+from moeprof.config.schema import Config, Gates, Passes, Profiler, Sampler, Server, Window, Workload
 
 from .files import load
 
@@ -21,6 +21,7 @@ TABLES = {
     "workloads.NAME": keys.WORKLOAD,
     "passes": keys.PASSES,
     "window": keys.WINDOW,
+    "profiler": keys.PROFILER,
     "gates": keys.GATES,
     "sampler": keys.SAMPLER,
     "store": keys.STORE,
@@ -30,6 +31,7 @@ DEFAULTS: dict[str, Mapping[str, object]] = {
     "server": asdict(Server()),
     "passes": asdict(Passes()),
     "window": asdict(Window()),
+    "profiler": asdict(Profiler()),
     "gates": asdict(Gates()),
     "sampler": asdict(Sampler()),
     "workloads.NAME": {"kind": "decode"} | {f.name: f.default for f in fields(Workload) if f.default is not MISSING},

@@ -102,7 +102,7 @@ fn nesting_has_a_limit() {
     assert_eq!(recover(nested(255)).metadata_json.len(), 6 + 2 * 255);
     assert_eq!(refuse(nested(256)).2, "more than 256 brackets are open");
     let args = |depth: usize| events(&format!("{{\"args\":{{\"k\":{}{}}}}}", "[".repeat(depth), "]".repeat(depth)));
-    assert_eq!(recover(args(252)).events.num_rows(), 1);
+    assert_eq!(recover(args(252)).num_events(), 1);
     assert_eq!(refuse(args(253)).2, "more than 256 brackets are open");
     assert_eq!(refuse("[".repeat(100_000)).0, "trace-malformed");
 }

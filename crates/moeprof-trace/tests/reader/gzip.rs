@@ -59,7 +59,7 @@ fn compressed_data_that_ends_early_is_truncated() {
     let text = events(&vec![r#"{"name":"a"}"#; 5000].join(","));
     let zipped = zip(text.as_bytes());
     let file = recover(&zipped[..zipped.len() - 1]);
-    assert_eq!(file.events.num_rows(), 5000);
+    assert_eq!(file.num_events(), 5000);
     assert!(file.partial);
     assert_eq!(file.notices[0].slug, "truncated");
 }

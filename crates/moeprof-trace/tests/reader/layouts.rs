@@ -2,7 +2,7 @@
 
 use arrow_array::types::{Int64Type, UInt64Type};
 
-use crate::{event_names, notices, numbers, read, texts};
+use crate::{device_of, event_names, events_of, notices, numbers, read, texts};
 
 const A: &str = r#"
   {
@@ -86,13 +86,13 @@ fn writers_may_lay_out_their_text_as_they_like() {
         assert_eq!(file.categories, ["kernel", "ac2g", ""]);
         assert_eq!(file.phases, ["X", "s", "M"]);
         assert_eq!(
-            numbers::<Int64Type>(&file.events, "start_ns"),
+            numbers::<Int64Type>(events_of(&file), "start_ns"),
             [5_214_564_668_726_947, 5_214_564_668_720_000, 5_214_564_660_888_685].map(Some)
         );
-        assert_eq!(numbers::<Int64Type>(&file.events, "duration_ns"), [Some(3776), None, None]);
-        assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [Some(107), None, None]);
-        assert_eq!(numbers::<Int64Type>(&file.device_args, "block_x"), [Some(128)]);
-        assert_eq!(numbers::<Int64Type>(&file.device_args, "registers_per_thread"), [Some(32)]);
+        assert_eq!(numbers::<Int64Type>(events_of(&file), "duration_ns"), [Some(3776), None, None]);
+        assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [Some(107), None, None]);
+        assert_eq!(numbers::<Int64Type>(&device_of(&file), "block_x"), [Some(128)]);
+        assert_eq!(numbers::<Int64Type>(&device_of(&file), "registers_per_thread"), [Some(32)]);
         assert_eq!(texts(&file.labels, "value"), [Some("worker".to_owned())]);
         assert_eq!(file.metadata_json, r#"{"schemaVersion":1,"baseTimeNanoseconds":5,"traceName":"/tmp/t.json"}"#);
         assert_eq!(notices(&file), []);
@@ -106,7 +106,7 @@ fn the_python_export_writes_an_event_a_line_and_keys_twice() {
     let file = read(
         "{\"traceEvents\": [\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"a\", \"pid\": 1, \"tid\": 1, \"ts\": 1.000, \"dur\": 2.000, \"args\": {\"External id\": 3, \"Ev Idx\": 1, \"External id\": 4}},\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"b\", \"pid\": 1, \"tid\": 1, \"ts\": 1.000, \"dur\": 2.000, \"args\": {\"External id\": 5, \"Ev Idx\": 1}}\n]}",
     );
-    assert_eq!(numbers::<UInt64Type>(&file.events, "external_id"), [Some(4), Some(5)]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "external_id"), [Some(4), Some(5)]);
 }
 
 #[test]
@@ -114,6 +114,6 @@ fn the_layout_of_2021_has_whole_microseconds() {
     let file = read(
         r#"{"traceEvents":[{"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7", "ts": 1623143089861000, "dur": 5, "args": {"device": 0, "stream": 7}}]}"#,
     );
-    assert_eq!(numbers::<Int64Type>(&file.events, "start_ns"), [Some(1_623_143_089_861_000_000)]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "start_ns"), [Some(1_623_143_089_861_000_000)]);
     assert_eq!(texts(&file.tracks, "thread"), [Some("stream 7".to_owned())]);
 }

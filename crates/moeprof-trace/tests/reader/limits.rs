@@ -14,7 +14,7 @@ fn long(bytes: usize) -> String {
 fn an_event_may_be_as_long_as_the_limit() {
     // GIVEN an event of 11 bytes and 100 of text
     let limit = |bytes| ReadOptions::new().max_event_bytes(bytes);
-    assert_eq!(read_with(long(100).as_bytes(), &limit(111)).unwrap().events.num_rows(), 3);
+    assert_eq!(read_with(long(100).as_bytes(), &limit(111)).unwrap().num_events(), 3);
     let error = read_with(long(100).as_bytes(), &limit(110)).unwrap_err();
     assert_eq!((error.slug(), error.position().unwrap().byte), ("trace-malformed", 29));
     assert!(error.message().contains("longer than 110 bytes"), "{}", error.message());

@@ -1,6 +1,6 @@
 use arrow_array::types::{Int64Type, UInt64Type};
 
-use crate::{event_names, events, names, notices, numbers, read};
+use crate::{event_names, events, events_of, names, notices, numbers, read};
 
 /// The offset of something in a text.
 fn byte(text: impl AsRef<[u8]>, what: &str) -> u64 {
@@ -44,8 +44,8 @@ fn numbers_that_are_not_finite_are_absent() {
     let file = read(&text);
     assert_eq!(notices(&file), [("non-finite-number", 7, byte(&text, "NaN"))]);
     assert_eq!(file.notices[0].example, "NaN");
-    assert_eq!(numbers::<Int64Type>(&file.events, "start_ns"), [None]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [None]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "start_ns"), [None]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [None]);
     assert_eq!(file.device_args.num_rows(), 0);
 }
 
@@ -84,8 +84,8 @@ fn bad_ids_are_absent() {
     );
     let file = read(&text);
     assert_eq!(notices(&file), [("bad-id", 4, byte(&text, "-1"))]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [None, None, Some(0)]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "external_id"), [None; 3]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [None, None, Some(0)]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "external_id"), [None; 3]);
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn digits_below_a_nanosecond_are_rounded() {
     let text = events(r#"{"ts":1.0005,"dur":"0.0015"},{"ts":"1712195495521957.920","dur":5e3},{"ts":"x","dur":".5"}"#);
     let file = read(&text);
     assert_eq!(notices(&file), [("sub-nanosecond", 2, byte(&text, "1.0005"))]);
-    assert_eq!(numbers::<Int64Type>(&file.events, "start_ns"), [Some(1000), Some(1_712_195_495_521_957_920), None]);
-    assert_eq!(numbers::<Int64Type>(&file.events, "duration_ns"), [Some(2), Some(5_000_000), None]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "start_ns"), [Some(1000), Some(1_712_195_495_521_957_920), None]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "duration_ns"), [Some(2), Some(5_000_000), None]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_interval_without_a_time_is_kept() {
     let file = read(&text);
     assert_eq!(notices(&file), [("missing-time", 2, byte(&text, r#"{"ph":"X","name""#))]);
     assert_eq!(file.notices[0].example, "late");
-    assert_eq!(file.events.num_rows(), 3);
+    assert_eq!(file.num_events(), 3);
 }
 
 #[test]
@@ -117,5 +117,5 @@ fn zeros_after_the_document_are_ignored() {
 fn a_byte_order_mark_is_skipped() {
     let file = read("\u{feff}{\"traceEvents\":[{\"ph\":\"i\"}]}");
     assert_eq!(notices(&file), []);
-    assert_eq!(file.events.num_rows(), 1);
+    assert_eq!(file.num_events(), 1);
 }

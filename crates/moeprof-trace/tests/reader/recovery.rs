@@ -57,7 +57,7 @@ fn a_cut_file_gives_what_is_whole() {
         let file = recover(&text[..end]);
         assert!(file.partial);
         assert_eq!(notices(&file), [("truncated", 1, end as u64)]);
-        assert_eq!(file.events.num_rows(), usize::from(end >= first) + usize::from(end >= second), "{end}");
+        assert_eq!(file.num_events(), usize::from(end >= first) + usize::from(end >= second), "{end}");
     }
 }
 
@@ -118,7 +118,7 @@ fn a_dropped_event_leaves_no_code_no_count_and_no_notice() {
 fn more_phases_than_codes_drop_the_events_that_have_them() {
     let list: Vec<String> = (0..300).map(|number| format!(r#"{{"ph":"{number}","name":"n{number}"}}"#)).collect();
     let file = recover(events(&list.join(",")));
-    assert_eq!((file.phases.len(), file.names.num_rows(), file.events.num_rows()), (256, 256, 256));
+    assert_eq!((file.phases.len(), file.names.num_rows(), file.num_events()), (256, 256, 256));
     assert_eq!((file.notices[0].slug, file.notices[0].count), ("dropped-event", 44));
 }
 

@@ -1,7 +1,7 @@
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use moeprof_trace::ReadOptions;
 
-use crate::{event_names, events, names, notices, numbers, read, read_with, texts};
+use crate::{device_of, event_names, events, events_of, names, notices, numbers, read, read_with, texts};
 
 #[test]
 fn keys_may_come_in_any_order() {
@@ -12,14 +12,14 @@ fn keys_may_come_in_any_order() {
     ));
     // THEN both rows hold the same but for the name
     assert_eq!(names(&file), ["b", "a"]);
-    assert_eq!(numbers::<UInt8Type>(&file.events, "ph"), [Some(0); 2]);
-    assert_eq!(numbers::<UInt16Type>(&file.events, "category"), [Some(0); 2]);
-    assert_eq!(numbers::<UInt32Type>(&file.events, "track"), [Some(0); 2]);
-    assert_eq!(numbers::<Int64Type>(&file.events, "start_ns"), [Some(1500); 2]);
-    assert_eq!(numbers::<Int64Type>(&file.events, "duration_ns"), [Some(2000); 2]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [Some(7); 2]);
-    assert_eq!(numbers::<UInt32Type>(&file.device_args, "row"), [Some(0), Some(1)]);
-    assert_eq!(numbers::<Int64Type>(&file.device_args, "stream"), [Some(3); 2]);
+    assert_eq!(numbers::<UInt8Type>(events_of(&file), "ph"), [Some(0); 2]);
+    assert_eq!(numbers::<UInt16Type>(events_of(&file), "category"), [Some(0); 2]);
+    assert_eq!(numbers::<UInt32Type>(events_of(&file), "track"), [Some(0); 2]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "start_ns"), [Some(1500); 2]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "duration_ns"), [Some(2000); 2]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [Some(7); 2]);
+    assert_eq!(numbers::<UInt32Type>(&device_of(&file), "row"), [Some(0), Some(1)]);
+    assert_eq!(numbers::<Int64Type>(&device_of(&file), "stream"), [Some(3); 2]);
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn ids_are_exact_up_to_the_last() {
         r#"{"args":{"correlation":9223372036854775808,"External id":18446744073709551615}},
            {"args":{"correlation":"9223372036854775807","external id":"0"}}"#,
     ));
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [Some(1 << 63), Some((1 << 63) - 1)]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "external_id"), [Some(u64::MAX), Some(0)]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [Some(1 << 63), Some((1 << 63) - 1)]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "external_id"), [Some(u64::MAX), Some(0)]);
     assert_eq!(notices(&file), []);
 }
 
@@ -41,8 +41,8 @@ fn the_last_of_two_equal_keys_counts() {
     ));
     assert_eq!(file.phases, ["X", ""]);
     assert_eq!(event_names(&file), ["b", ""]);
-    assert_eq!(numbers::<Int64Type>(&file.events, "start_ns"), [Some(2000), None]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [Some(3), None]);
+    assert_eq!(numbers::<Int64Type>(events_of(&file), "start_ns"), [Some(2000), None]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [Some(3), None]);
     assert_eq!(file.device_args.num_rows(), 0);
 }
 
@@ -57,7 +57,7 @@ fn the_last_of_two_lists_of_events_counts() {
 fn escaped_keys_are_keys() {
     let file = read(r#"{"trace\u0045vents":[{"n\u0061me":"a","args":{"correl\u0061tion":5}}]}"#);
     assert_eq!(event_names(&file), ["a"]);
-    assert_eq!(numbers::<UInt64Type>(&file.events, "correlation"), [Some(5)]);
+    assert_eq!(numbers::<UInt64Type>(events_of(&file), "correlation"), [Some(5)]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn two_spellings_of_a_name_share_a_code() {
         r#"{"name":"a/\u0062\n"},{"name":"\u0061\/b\u000a"},{"name":"a\\nb"},{"name":"a/b"},{"name":"\ud83d\ude00"}"#,
     ));
     assert_eq!(names(&file), ["a/b\n", "a\\nb", "a/b", "\u{1f600}"]);
-    assert_eq!(numbers::<UInt32Type>(&file.events, "name"), [0, 0, 1, 2, 3].map(Some));
+    assert_eq!(numbers::<UInt32Type>(events_of(&file), "name"), [0, 0, 1, 2, 3].map(Some));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn tracks_are_told_apart_by_their_text() {
     let file = read(events(
         r#"{"pid":1,"tid":2},{"pid":"1","tid":2},{"pid":12,"tid":""},{"pid":1,"tid":"2\u0000"},{"pid":null,"tid":{}},{"pid":"","tid":""},{"pid":1.50,"tid":-3}"#,
     ));
-    assert_eq!(numbers::<UInt32Type>(&file.events, "track"), [0, 0, 1, 2, 3, 3, 4].map(Some));
+    assert_eq!(numbers::<UInt32Type>(events_of(&file), "track"), [0, 0, 1, 2, 3, 3, 4].map(Some));
     assert_eq!(texts(&file.tracks, "process"), ["1", "12", "1", "", "1.50"].map(|text| Some(text.to_owned())));
     assert_eq!(texts(&file.tracks, "thread"), ["2", "", "2\0", "", "-3"].map(|text| Some(text.to_owned())));
 }
@@ -88,7 +88,7 @@ fn device_args_hold_what_is_an_integer() {
            {"args":{"device":1.5,"stream":null,"bytes":"many"}},
            {"args":{"grid":[1,1,1]}}"#,
     ));
-    let device = &file.device_args;
+    let device = &device_of(&file);
     assert_eq!(numbers::<UInt32Type>(device, "row"), [0, 1, 2].map(Some));
     assert_eq!(numbers::<Int64Type>(device, "device"), [Some(0), None, None]);
     assert_eq!(numbers::<Int64Type>(device, "stream"), [Some(7), None, None]);
@@ -152,7 +152,7 @@ fn skipped_categories_are_counted_and_leave_no_trace() {
     let counts: Vec<_> =
         file.event_counts.iter().map(|count| (count.category.as_str(), count.kept, count.skipped)).collect();
     assert_eq!(counts, [("a", 0, 2), ("b", 1, 0), ("", 1, 0)]);
-    assert_eq!(numbers::<UInt32Type>(&file.device_args, "row"), [Some(0)]);
+    assert_eq!(numbers::<UInt32Type>(&device_of(&file), "row"), [Some(0)]);
 }
 
 #[test]
@@ -166,10 +166,10 @@ fn metadata_stands_before_and_after_the_events() {
 #[test]
 fn a_bare_array_has_no_metadata() {
     let file = read(r#" [ {"ph":"X","ts":1}, {"ph":"i"} ] "#);
-    assert_eq!(file.events.num_rows(), 2);
+    assert_eq!(file.num_events(), 2);
     assert_eq!(file.metadata_json, "{}");
     assert_eq!(notices(&file), []);
-    assert_eq!(read("[]").events.num_rows(), 0);
+    assert_eq!(read("[]").num_events(), 0);
 }
 
 #[test]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from moeprof.analyzers.comparison.differences import BackendChange, class_order
-from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, Votes, label, window_totals
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, label, window_totals
+from moeprof.analyzers.comparison.votes import Votes
 from moeprof.findings import Finding, JsonValue, order
 from moeprof.wording import plural
 
@@ -138,16 +139,18 @@ def _ranks_differ(side: Side) -> Iterable[Finding]:
             {"name": name, "class": class_, "phase": phase, "values": votes.to_dict()}
             for (name, class_, phase), votes in kernels.items()
         ]
-        message = (
-            f"launches per iteration of {plural(len(kernels), side.ranks[0].launch_unit)} differ between ranks; "
-            "the most frequent values are used"
-        )
+        how = "the most frequent values are used"
+        if any(votes.tied for votes in kernels.values()):
+            how += f", where there is none those of {side.standing}"
+        unit = plural(len(kernels), side.ranks[0].launch_unit)
+        message = f"launches per iteration of {unit} differ between ranks; {how}"
         yield Finding("ranks-differ", "warning", message, None, {"side": side.name, "kernels": listed})
 
 
 def _differing(what: str, votes: Votes, evidence: dict[str, JsonValue]) -> Finding:
     values = ", ".join(f"{rank}: {'no data' if value is None else value}" for rank, value in votes.by_rank)
-    message = f"{what} per iteration differ between ranks ({values}); {votes.value} is used"
+    whose = f", that of {votes.standing}," if votes.tied else ""
+    message = f"{what} per iteration differ between ranks ({values}); {votes.value}{whose} is used"
     return Finding("ranks-differ", "warning", message, None, evidence)
 
 

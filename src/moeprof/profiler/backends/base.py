@@ -80,6 +80,10 @@ class ServingBackend(Backend, Protocol):
         """Close the profile window."""
         ...
 
+    def collect(self) -> tuple[Path, ...] | None:
+        """Return the files of a profiler that is not the server's own; None: the server's are to be waited for."""
+        ...
+
 
 def is_serving(backend: Backend) -> TypeGuard[ServingBackend]:
     """Return whether a backend's program is a server."""

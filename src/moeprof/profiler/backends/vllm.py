@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moeprof.config.schema import Arm, Window
 from moeprof.errors import ConfigError, WindowFailedError
@@ -29,9 +29,16 @@ _REFUSED = {
 
 
 class VllmBackend:
-    """Launch and drive ``vllm serve``."""
+    """Launch and drive ``vllm serve``.
+
+    Args:
+        recorder: Who records the window: the server's torch profiler, or nsys, for which the server only marks it.
+    """
 
     serves: ClassVar[bool] = True
+
+    def __init__(self, recorder: Literal["torch", "nsys"] = "torch") -> None:
+        self._recorder = recorder
 
     def command(
         self, arm: Arm, *, port: int, traces: Path, window: Window, inherited: Mapping[str, str] | None = None
@@ -70,7 +77,7 @@ class VllmBackend:
             words += () if name in given else (name, value)
         words += without(arm.flags, _PROFILER)
         words += () if _ITERATIONS in given else (_ITERATIONS,)
-        words += (_PROFILER, json.dumps(_profiler(arm, flags, traces, window), separators=(",", ":")))
+        words += (_PROFILER, json.dumps(self._profiler(arm, flags, traces, window), separators=(",", ":")))
         env = {"PYTHONUNBUFFERED": "1", **arm.env, **plugin_environment(arm, inherited)}
         return CommandLine(tuple(words), env)
 
@@ -119,6 +126,13 @@ class VllmBackend:
             WindowFailedError: The server refused, or did not answer within ``stop_s``.
         """
         _demand(fetch(f"{address}/stop_profile", window.stop_s, post=b""), "/stop_profile", "window.stop_s")
+
+    def collect(self) -> None:
+        """Return None: the server writes its traces itself."""
+
+    def _profiler(self, arm: Arm, flags: list[Flag], traces: Path, window: Window) -> dict[str, object]:
+        """Return the profiler's configuration. Under nsys it is the one that only marks steps, as NVTX ranges."""
+        return {"profiler": "cuda"} if self._recorder == "nsys" else _profiler(arm, flags, traces, window)
 
 
 def _refuse(arm: Arm, flags: list[Flag], port: int) -> None:

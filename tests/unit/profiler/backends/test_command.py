@@ -9,7 +9,8 @@ import pytest
 from moeprof.config.schema import Server, Window
 from moeprof.errors import ConfigError
 from moeprof.profiler.backends.base import CommandLine
-from moeprof.profiler.backends.find import find_backend
+from moeprof.profiler.backends.command import CommandBackend
+from moeprof.profiler.find_backend import find_backend
 from tests.unit.profiler.backends.arms import arm
 
 
@@ -21,7 +22,7 @@ def test_places_are_filled_in_and_other_braces_left() -> None:
         server=Server(backend="command", command=("torchrun", "k.py", "{traces}")),
     )
     # WHEN the command line is composed THEN only ours are filled in
-    line = find_backend("command").command(subject, port=9, traces=Path("/t"), window=Window())
+    line = find_backend(subject).command(subject, port=9, traces=Path("/t"), window=Window())
     assert line == CommandLine(
         ("torchrun", "k.py", "/t", "--port=9", '{"a":{}}'), {"PYTHONUNBUFFERED": "1", "OUT": "/t/x"}, None
     )
@@ -36,4 +37,4 @@ def test_places_are_filled_in_and_other_braces_left() -> None:
 def test_a_command_that_cannot_leave_traces_is_refused(command: tuple[str, ...], message: str) -> None:
     # GIVEN such a command WHEN it is composed THEN that is an error
     with pytest.raises(ConfigError, match=f"^{message}$"):
-        find_backend("command").command(arm(server=Server(command=command)), port=9, traces=Path("/t"), window=Window())
+        CommandBackend().command(arm(server=Server(command=command)), port=9, traces=Path("/t"), window=Window())

@@ -10,9 +10,9 @@ import pytest
 from moeprof.config.schema import Arm, Server, Window
 from moeprof.errors import ConfigError
 from moeprof.profiler.backends.base import CommandLine, is_serving
-from moeprof.profiler.backends.find import find_backend
 from moeprof.profiler.backends.plugin import PLUGIN_PATH, plugin_environment
 from moeprof.profiler.backends.vllm import VllmBackend
+from moeprof.profiler.find_backend import find_backend
 from tests.unit.profiler.backends.arms import arm
 
 PROFILER = (
@@ -144,7 +144,7 @@ def test_what_fights_with_ours_is_refused(subject: Arm, message: str) -> None:
 
 def test_names_and_addresses() -> None:
     # GIVEN arms that name their model in three ways, and a host of the sixth version
-    backend = find_backend("vllm")
+    backend = find_backend(arm())
     assert is_serving(backend)
     assert backend.served_name(arm()) == "m"
     assert backend.served_name(arm("--served-model-name", "a", "b")) == "a"
