@@ -45,8 +45,8 @@ impl NsysDatabase {
             .detach(|| self.database.read(table, &integers, &texts))
             .map_err(|failure| error::of_nsys(py, &failure))?;
         Ok(NsysTable {
-            columns: Py::new(py, ArrowTable::new(read.columns))?,
-            texts: Py::new(py, ArrowTable::new(read.texts))?,
+            columns: Py::new(py, ArrowTable::new(vec![read.columns]))?,
+            texts: Py::new(py, ArrowTable::new(vec![read.texts]))?,
             mismatched: read.mismatched,
             invalid_utf8: read.invalid_utf8,
         })
