@@ -4,7 +4,16 @@ import os
 from collections.abc import Sequence
 from typing import final
 
-__all__ = ["ArrowTable", "KinetoFile", "TraceFormatError", "build_info", "read_kineto"]
+__all__ = [
+    "ArrowTable",
+    "KinetoFile",
+    "NsysDatabase",
+    "NsysTable",
+    "TraceFormatError",
+    "build_info",
+    "open_nsys",
+    "read_kineto",
+]
 
 class TraceFormatError(Exception):
     """A file that is not a well-formed trace: ``slug``, ``message``, ``path``, ``line`` (from 1), ``byte`` (from 0)."""
@@ -58,6 +67,28 @@ class KinetoFile:
     @property
     def bytes_read(self) -> int: ...
 
+@final
+class NsysTable:
+    """Some columns of one table: whole numbers, and texts as numbers of the distinct ``texts``."""
+
+    @property
+    def columns(self) -> ArrowTable: ...
+    @property
+    def texts(self) -> ArrowTable: ...
+    @property
+    def mismatched(self) -> int: ...
+    @property
+    def invalid_utf8(self) -> int: ...
+
+@final
+class NsysDatabase:
+    """An nsys export as SQLite, plain or gzip: its tables, and the rows of one as columns."""
+
+    def tables(self) -> list[tuple[str, list[str]]]: ...
+    def rows(self, table: str) -> int: ...
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> NsysTable: ...
+
+def open_nsys(path: str | os.PathLike[str]) -> NsysDatabase: ...
 def read_kineto(
     path: str | os.PathLike[str],
     *,

@@ -51,9 +51,12 @@ REAL: dict[type[errors.MoeprofError], tuple[tuple[str, ...], str, tuple[str, ...
         ("  at: {tmp}/settings.json",),
     ),
     errors.UnsupportedFormatError: (
-        ("report", "{odd}/62_nsys_no_kernels.sqlite"),
-        "error[format-unsupported]: an SQLite database; Nsight Systems exports are not read yet",
-        ("  at: {odd}/62_nsys_no_kernels.sqlite",),
+        ("report", "{tmp}/run.qdstrm"),
+        "error[format-unsupported]: a stream of Nsight Systems 2023.4 that its importer never made a report of",
+        (
+            "  at: {tmp}/run.qdstrm",
+            "  try: convert it with the importer of the same nsys: QdstrmImporter -i run.qdstrm",
+        ),
     ),
     errors.DuplicateRankError: (
         ("report", "{odd}/56_duplicate_ranks"),
@@ -79,6 +82,7 @@ REAL: dict[type[errors.MoeprofError], tuple[tuple[str, ...], str, tuple[str, ...
 FILES = {
     "cut.json": '{"traceEvents": [{"ph": "X"',
     "settings.json": '{"editor": "vi"}',
+    "run.qdstrm": "NVIDIA Nsight Systems Stream 2023.4.4.54-234433681190v0",
     "rules.toml": "[rules]\n",
     "markers.json": '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "execute_context_0(0)_generation_1(1)",'
     ' "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}',

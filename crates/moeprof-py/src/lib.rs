@@ -1,6 +1,7 @@
-//! The native reader for Python: [`moeprof_trace`] behind Arrow capsules. No parsing happens here.
+//! The native readers for Python: [`moeprof_trace`] and [`moeprof_nsys`] behind Arrow capsules. No parsing happens here.
 
 mod error;
+mod nsys;
 mod stream;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::TraceFormatError;
+use crate::nsys::{NsysDatabase, NsysTable};
 use crate::stream::ArrowTable;
 
 /// One Kineto file in columns. See docs/native.md for the tables.
@@ -107,9 +109,21 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TraceFormatError", TraceFormatError::class(py)?)?;
     module.add_class::<ArrowTable>()?;
     module.add_class::<KinetoFile>()?;
+    module.add_class::<NsysDatabase>()?;
+    module.add_class::<NsysTable>()?;
     module.add_function(wrap_pyfunction!(read_kineto, module)?)?;
+    module.add_function(wrap_pyfunction!(nsys::open_nsys, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
-    let names = ["ArrowTable", "KinetoFile", "TraceFormatError", "build_info", "read_kineto"];
+    let names = [
+        "ArrowTable",
+        "KinetoFile",
+        "NsysDatabase",
+        "NsysTable",
+        "TraceFormatError",
+        "build_info",
+        "open_nsys",
+        "read_kineto",
+    ];
     module.add("__all__", PyList::new(py, names)?)?;
     Ok(())
 }

@@ -95,13 +95,16 @@ class KernelCount:
 
 @dataclass(frozen=True, slots=True)
 class AgRsPairs:
-    """Dispatch/combine pairs. All but `total` are per iteration (the commonest value); None without iterations."""
+    """Dispatch/combine pairs. All but `total` are per iteration (the commonest value); None without iterations.
+
+    All are None where whole graphs were recorded.
+    """
 
     target: int | None
     draft: int | None
     sample: int | None
     per_iteration: int | None
-    total: int
+    total: int | None
     unmatched_ag: int | None
     unmatched_rs: int | None
     equivalents: int | None
@@ -116,7 +119,7 @@ class GemmPairs:
     draft: int | None
     sample: int | None
     per_iteration: int | None
-    total: int
+    total: int | None
     unmatched: int | None
     constant: bool | None
 
@@ -181,7 +184,8 @@ class PerIterationTimes:
 class Coverage:
     """How much of the device rows the figures cover. Kernels only (no memcpy), except where the name says otherwise.
 
-    `outside_iterations` is None where no marker family makes iterations.
+    `outside_iterations` is None where no marker family makes iterations. `graph_replays` are whole graphs that were
+    recorded in place of their kernels.
     """
 
     kernels: int
@@ -191,6 +195,7 @@ class Coverage:
     unclassified_launches: int
     unclassified_time_share: float | None
     invalid: int
+    graph_replays: int = field(default=0, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
