@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,11 +14,14 @@ from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.claims.written import WrittenClaim
 from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
 from moeprof.analyzers.comparison.evaluated import with_accuracy
+from moeprof.analyzers.comparison.surroundings import marked, with_devices, with_environment
+from moeprof.analyzers.environment.compare import compare_environment
 from moeprof.analyzers.results import Diff, DiffSubject, Report
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import NothingToCompareError, UsageError
+from moeprof.series.environment import records
 from moeprof.series.side import Side, sides
 
 # What reads traces loads polars; a diff of results alone does without.
@@ -79,6 +82,7 @@ def diff(
     metrics: str | PathLike[str] | None = None,
     claims: Sequence[WrittenClaim] = (),
     accuracy_margin: float | None = None,
+    allow_environment: Collection[str] = (),
 ) -> Diff:
     """Compare two arms: the launches of their traces, the metrics of their timed passes, and their accuracy.
 
@@ -93,6 +97,7 @@ def diff(
         metrics: A file that adds to the package's serving metrics.
         claims: Written claims to be held against the timed passes.
         accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
+        allow_environment: Keys of the environment that may differ between the runs; one stands for all that begin with it and a dot.
 
     Returns:
         The differences, from `base` to `candidate`.
@@ -108,11 +113,7 @@ def diff(
         'AG/RS pairs 45 -> 3 per iteration (target 42 -> 0, draft 3 -> 3)'
     """
     _check_markers(marker, marker_family)
-    if accuracy_margin is not None and not 0 < accuracy_margin < 1:
-        raise UsageError(
-            f"an accuracy margin of {accuracy_margin:g} makes no sense",
-            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
-        )
+    _check_margin(accuracy_margin)
     registry = load_metrics(metrics)
     if not isinstance(base, str | PathLike) or not isinstance(candidate, str | PathLike):
         reports = [
@@ -121,7 +122,7 @@ def diff(
             else report(side, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
             for side in (base, candidate)
         ]
-        return _of_reports(*reports)
+        return with_devices(_of_reports(*reports), *reports)
     before, after = sides(fspath(base), fspath(candidate), store)
     found = [
         None
@@ -129,15 +130,28 @@ def diff(
         else report(side.trace, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
         for side in (before, after)
     ]
+    surroundings = compare_environment(records(before.runs), records(after.runs), allowed=allow_environment)
     result = _structure(before, after, *found)
-    first, second = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (before, after))
+    first, second = (
+        marked(side.samples or ArmSamples(side.arm, side.source, ()), surroundings.rows, name)
+        for side, name in ((before, "base"), (after, "candidate"))
+    )
     if before.samples is not None or after.samples is not None:
-        result = with_serving(result, compare_serving(first, second, registry))
+        result = with_serving(result, compare_serving(first, second, registry, environment=surroundings.obstacle))
     if before.evaluations or after.evaluations:
         runs = [evaluations_of(side.evaluations) for side in (before, after)]
         result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
+    result = with_environment(result, surroundings)
     checked = check(claims, first, second, registry)
     return with_checks(result, checked.rows, checked.findings if claims else ())
+
+
+def _check_margin(margin: float | None) -> None:
+    if margin is not None and not 0 < margin < 1:
+        raise UsageError(
+            f"an accuracy margin of {margin:g} makes no sense",
+            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
+        )
 
 
 def check_claims(
@@ -191,6 +205,8 @@ def _structure(before: Side, after: Side, base: Report | None, candidate: Report
     """Return what the traces of both sides tell; nothing where a side has none."""
     if base is not None and candidate is not None:
         result = _of_reports(base, candidate)
+        if not before.runs or not after.runs:
+            result = with_devices(result, base, candidate)
     else:
         subjects = [_subject(side, found) for side, found in ((before, base), (after, candidate))]
         traced = [name for name, found in (("base", base), ("candidate", candidate)) if found is not None]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import moeprof
-from moeprof import api
 from moeprof.analyzers.results import Report
 from moeprof.traces.trace import Trace
 from tests.unit.analyzers.reports import base_arm

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
+from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
@@ -355,7 +356,7 @@ class Diff:
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
     accuracy: tuple[AccuracyRow, ...]
-    environment: tuple[JsonValue, ...]
+    environment: tuple[EnvironmentRow, ...]
     claims: tuple[ClaimRow, ...]
     verdict: Verdict
     findings: tuple[Finding, ...]

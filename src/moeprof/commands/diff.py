@@ -28,22 +28,45 @@ def _run(
     metrics: str | None,
     claims: str | None,
     accuracy_margin: float | None,
+    allow_environment: tuple[str, ...],
     **values: Unpack[SharedValues],
 ) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    result = analysis.diff_of(base, candidate, options.reading, metrics, claims, accuracy_margin=accuracy_margin)
+    result = analysis.diff_of(
+        base,
+        candidate,
+        options.reading,
+        metrics,
+        claims,
+        accuracy_margin=accuracy_margin,
+        allow_environment=_keys(allow_environment),
+    )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
     emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
     if outcome.exit_code == NothingToCompareError.exit_code:
-        raise NothingToCompareError(_why(result), hint="moeprof report PATH shows what each side holds")
+        raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
         write(streams.stderr, f"moeprof: warning: --fail-on: {outcome.caveat}\n")
     return outcome.exit_code
+
+
+def _cure(result: Diff) -> str:
+    keys = sorted(
+        {row.key for row in result.environment if row.matters and not row.allowed and row.between != "traces"}
+    )
+    if keys:
+        return f"run both arms on the same ground, or compare all the same with --allow-environment {','.join(keys)}"
+    return "moeprof report PATH shows what each side holds"
+
+
+def _keys(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys of an option that may be repeated and holds several with commas."""
+    return tuple(key for part in given for key in (word.strip() for word in part.split(",")) if key)
 
 
 def _why(result: Diff) -> str:
@@ -74,6 +97,13 @@ command = GroupedCommand(
             metavar="SHARE",
             heading="Verdict",
             help="Largest drop of accuracy that is acceptable: 0.02 is 2 points (default: none is stated).",
+        ),
+        GroupedOption(
+            "--allow-environment",
+            multiple=True,
+            metavar="KEYS",
+            heading="Verdict",
+            help="Compare although these keys of the environment differ, with commas; versions stands for all of them.",
         ),
         GroupedOption(
             "--metrics",

@@ -9,6 +9,7 @@ from moeprof.findings import JsonValue
 from moeprof.reports.accuracy import accuracy_sections
 from moeprof.reports.claims import claim_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
+from moeprof.reports.environment import environment_sections
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
@@ -42,6 +43,7 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False,
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
         *accuracy_sections(diff.accuracy),
         *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
+        *environment_sections(diff.environment, wide=wide),
         *claim_sections(diff.claims),
         findings_section(diff.findings, _labels(diff), wide=wide),
     ]
