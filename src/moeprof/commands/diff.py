@@ -75,6 +75,8 @@ def _keys(given: tuple[str, ...]) -> tuple[str, ...]:
 
 def _why(result: Diff) -> str:
     reasons = [finding.message for finding in result.findings if finding.severity == "error"]
+    differing = (row.label_because for row in result.serving if row.gates and row.verdict == "not_comparable")
+    reasons += [f"not comparable: {because}" for because in dict.fromkeys(differing)]
     return "; ".join(reasons) or "; ".join(result.summary) or "nothing was compared"
 
 
