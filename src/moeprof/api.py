@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from moeprof.analyzers.accuracy.compare import compare_accuracy
 from moeprof.analyzers.accuracy.samples import evaluations_of
 from moeprof.analyzers.claims.check import check
 from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.claims.written import WrittenClaim
-from moeprof.analyzers.classify import Explanation, load_classifier
 from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
-from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.comparison.evaluated import with_accuracy
 from moeprof.analyzers.comparison.surroundings import marked, with_devices, with_environment
 from moeprof.analyzers.environment.compare import compare_environment
-from moeprof.analyzers.markers import MarkerChoice
-from moeprof.analyzers.report import report as report_trace
 from moeprof.analyzers.results import Diff, DiffSubject, Report
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
@@ -27,11 +23,14 @@ from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import NothingToCompareError, UsageError
 from moeprof.series.environment import records
 from moeprof.series.side import Side, sides
-from moeprof.traces.open import open_trace
-from moeprof.traces.trace import Trace
 
-Source: TypeAlias = Trace | str | PathLike[str]
-Comparable: TypeAlias = Report | Source
+# What reads traces loads polars; a diff of results alone does without.
+if TYPE_CHECKING:
+    from moeprof.analyzers.classify import Explanation
+    from moeprof.traces.trace import Trace
+
+Source: TypeAlias = "Trace | str | PathLike[str]"
+Comparable: TypeAlias = "Report | Source"
 
 
 def report(
@@ -63,8 +62,11 @@ def report(
         >>> base.across_ranks.agree
         True
     """
-    MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
-    opened = trace if isinstance(trace, Trace) else open_trace(trace, recover=recover, store=store)
+    from moeprof.analyzers.report import report as report_trace
+    from moeprof.traces.open import open_trace
+
+    _check_markers(marker, marker_family)
+    opened = open_trace(trace, recover=recover, store=store) if isinstance(trace, str | PathLike) else trace
     return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
 
 
@@ -110,7 +112,7 @@ def diff(
         >>> changed.summary[1]
         'AG/RS pairs 45 -> 3 per iteration (target 42 -> 0, draft 3 -> 3)'
     """
-    MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
+    _check_markers(marker, marker_family)
     _check_margin(accuracy_margin)
     registry = load_metrics(metrics)
     if not isinstance(base, str | PathLike) or not isinstance(candidate, str | PathLike):
@@ -120,7 +122,7 @@ def diff(
             else report(side, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
             for side in (base, candidate)
         ]
-        return with_devices(with_structure_claims(compare(*reports)), *reports)
+        return with_devices(_of_reports(*reports), *reports)
     before, after = sides(fspath(base), fspath(candidate), store)
     found = [
         None
@@ -185,10 +187,24 @@ def check_claims(
     return ClaimsResult(base, candidate, found.rows, found.findings)
 
 
+def _check_markers(marker: str | None, family: str | None) -> None:
+    """Refuse options that make no sense, before anything is read."""
+    if marker is not None or family is not None:
+        from moeprof.analyzers.markers import MarkerChoice
+
+        MarkerChoice(marker, family)
+
+
+def _of_reports(base: Report, candidate: Report) -> Diff:
+    from moeprof.analyzers.comparison.compare import compare
+
+    return with_structure_claims(compare(base, candidate))
+
+
 def _structure(before: Side, after: Side, base: Report | None, candidate: Report | None) -> Diff:
     """Return what the traces of both sides tell; nothing where a side has none."""
     if base is not None and candidate is not None:
-        result = with_structure_claims(compare(base, candidate))
+        result = _of_reports(base, candidate)
         if not before.runs or not after.runs:
             result = with_devices(result, base, candidate)
     else:
@@ -222,4 +238,6 @@ def explain(name: str, *, rules: str | PathLike[str] | None = None) -> Explanati
         >>> explain("fused_moe_kernel").class_
         'moe_gemm'
     """
+    from moeprof.analyzers.classify import load_classifier
+
     return load_classifier(rules).explain(name)

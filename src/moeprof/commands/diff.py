@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -12,6 +13,8 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import SharedValues, shared, shared_params
 from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
+from moeprof.config.load import compare_settings
+from moeprof.config.source import nearest_source
 from moeprof.errors import NothingToCompareError
 
 _HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes, accuracy.
@@ -33,6 +36,7 @@ def _run(
 ) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
+    configured = compare_settings(nearest_source(Path.cwd()))
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
     result = analysis.diff_of(
@@ -41,8 +45,8 @@ def _run(
         options.reading,
         metrics,
         claims,
-        accuracy_margin=accuracy_margin,
-        allow_environment=_keys(allow_environment),
+        accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
+        allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
     )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
@@ -71,6 +75,8 @@ def _keys(given: tuple[str, ...]) -> tuple[str, ...]:
 
 def _why(result: Diff) -> str:
     reasons = [finding.message for finding in result.findings if finding.severity == "error"]
+    differing = (row.label_because for row in result.serving if row.gates and row.verdict == "not_comparable")
+    reasons += [f"not comparable: {because}" for because in dict.fromkeys(differing)]
     return "; ".join(reasons) or "; ".join(result.summary) or "nothing was compared"
 
 

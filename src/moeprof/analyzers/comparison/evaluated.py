@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.comparison.combined import ORDER
-from moeprof.analyzers.comparison.disagreements import in_order
 from moeprof.analyzers.results import Diff, Verdict
-from moeprof.findings import Finding, JsonValue
+from moeprof.findings import Finding, JsonValue, in_order
 
 
 def with_accuracy(diff: Diff, rows: tuple[AccuracyRow, ...]) -> Diff:

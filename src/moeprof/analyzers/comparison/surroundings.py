@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moeprof.analyzers.claims.results import ClaimRow
-from moeprof.analyzers.comparison.disagreements import in_order
 from moeprof.analyzers.environment.compare import EnvironmentComparison
 from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.results import Diff, Report
 from moeprof.analyzers.serving.results import ArmSamples
-from moeprof.findings import Finding
+from moeprof.findings import Finding, in_order
 
 
 def with_environment(diff: Diff, found: EnvironmentComparison) -> Diff:
