@@ -464,9 +464,20 @@ impl<'a> Reader<'a> {
             let window = self.source.window();
             let source = &self.source;
             let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
-            match read(&mut cursor) {
+            let mut outcome = read(&mut cursor);
+            let end = cursor.at;
+            let most = usize::try_from(self.orders.max_event_bytes).unwrap_or(usize::MAX);
+            if matches!(outcome, Err(Stop::Bad(..)) if window.len() > most) || (outcome.is_ok() && end > most) {
+                // How much text there happens to be behind the limit must not matter.
+                self.quirks.clear();
+                let bytes = window.get(..=most).unwrap_or(window);
+                let mut cursor = Cursor { bytes, at: 0, valid: source.valid(), quirks: &mut self.quirks };
+                if outcome.is_ok() || matches!(read(&mut cursor), Err(Stop::More)) {
+                    outcome = Err(Stop::Bad(0, Cause::TooLong(self.orders.max_event_bytes)));
+                }
+            }
+            match outcome {
                 Ok(value) => {
-                    let end = cursor.at;
                     let place = |at| source.position(at);
                     record(&mut self.quirks, &Context { window, place: &place }, &mut self.notices);
                     self.source.consume(end);
@@ -546,7 +557,9 @@ fn element(
     let event = &mut walk.event;
     event.record = walk.predictor.as_ref().is_some_and(Predictor::learns);
     let read = match event.read(cursor) {
-        Err(Stop::Bad(at, _)) if at - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
+        Err(Stop::Bad(..)) if cursor.bytes.len() - start > most && is_cut(event, cursor, start, most) => {
+            Err(Stop::Bad(start, Cause::TooLong(most as u64)))
+        }
         Ok(()) if event.end - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
         Ok(()) if !event.empty => {
             tables.push(event, context, cursor.quirks).map_err(|cause| Stop::Bad(event.start, cause))
@@ -560,6 +573,15 @@ fn element(
         cursor.quirks.clear();
     }
     read
+}
+
+/// Tells whether the event at `start` is not seen to be bad within so many bytes. How much text there happens to be
+/// behind the limit must not matter.
+#[cold]
+fn is_cut(event: &mut Event, cursor: &mut Cursor<'_, '_>, start: usize, most: usize) -> bool {
+    let bytes = cursor.bytes.get(..=start + most).unwrap_or(cursor.bytes);
+    let mut short = Cursor { bytes, at: start, valid: cursor.valid, quirks: cursor.quirks };
+    event.read(&mut short) == Err(Stop::More)
 }
 
 /// Turns quirks into notices.

@@ -139,7 +139,7 @@ impl<B: BufRead> Read for Members<B> {
 /// What one thread hands to the other.
 pub(crate) enum Block {
     Text(Vec<u8>),
-    Failed(io::Error),
+    Failed { error: io::Error, zeros: bool },
     End { zeros: bool },
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn inflate(reader: impl Read, limits: InflateLimits, pipe: &SyncSende
         let last = match outcome {
             Ok(true) => continue,
             Ok(false) => Block::End { zeros: members.zeros() },
-            Err(error) => Block::Failed(error),
+            Err(error) => Block::Failed { error, zeros: members.zeros() },
         };
         // Where nobody listens there is nobody to tell.
         let _ = pipe.send(last);
@@ -206,8 +206,8 @@ impl Read for Piped {
             match self.receiver.recv() {
                 Ok(Block::Text(block)) => (self.block, self.at) = (block, 0),
                 Ok(Block::End { zeros }) => (self.zeros, self.ended) = (zeros, true),
-                Ok(Block::Failed(error)) => {
-                    self.ended = true;
+                Ok(Block::Failed { error, zeros }) => {
+                    (self.zeros, self.ended) = (zeros, true);
                     return Err(error);
                 }
                 Err(_) => return Err(io::Error::other("the thread that inflates is gone")),
