@@ -357,7 +357,7 @@ const _: () = {
 pub(crate) type Shape = [u64; WORDS];
 
 /// Returns the shape among the values of an event; `present` has a bit for each field with a value.
-#[inline]
+#[inline(always)]
 pub(crate) fn shape_of(values: &[u64; FIELDS + 1], present: u64) -> Shape {
     let present = present >> SHAPE_AT & SHAPE_BITS;
     let mut shape = [present; WORDS];

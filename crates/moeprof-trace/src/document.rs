@@ -199,7 +199,8 @@ impl<'a> Reader<'a> {
                 Some(Entry::End) => break,
                 Some(Entry::Metadata(key, json)) => self.metadata.set(key, json),
                 Some(Entry::Events { is_array }) => {
-                    if self.part == Part::Last {
+                    if matches!(self.part, Part::Middle | Part::Last) {
+                        // Earlier parts have events that no longer count.
                         return Err(Failure::Indivisible);
                     }
                     if found {

@@ -581,7 +581,7 @@ fn collective_fits(columns: &CollectiveArgs, fixed: &Fixed, known: &Known) -> bo
 }
 
 /// Finds the track of two natural numbers, first among the recent ones.
-#[inline]
+#[inline(always)]
 fn known_track(
     recent: &mut [Option<RecentTrack>; RECENT_TRACKS],
     tracks: &Interner,
@@ -596,14 +596,19 @@ fn known_track(
     {
         return Some(recent.code);
     }
+    let code = find_track(tracks, key, process, thread)?;
+    *place = Some(RecentTrack { process, thread, code });
+    Some(code)
+}
+
+#[inline(never)]
+fn find_track(tracks: &Interner, key: &mut Vec<u8>, process: u64, thread: u64) -> Option<u32> {
     let process_text = process.to_string();
     key.clear();
     key.extend_from_slice(&(process_text.len() as u64).to_le_bytes());
     key.extend_from_slice(process_text.as_bytes());
     key.extend_from_slice(thread.to_string().as_bytes());
-    let code = tracks.get(key)?;
-    *place = Some(RecentTrack { process, thread, code });
-    Some(code)
+    tracks.get(key)
 }
 
 #[inline]
