@@ -10,7 +10,7 @@ use crate::predict::{Predictor, Text};
 use crate::recover::{Resume, Scan};
 use crate::source::Source;
 use crate::spellings::Context;
-use crate::tables::Tables;
+use crate::tables::{Batch, Tables, TimeRange};
 use crate::text::decode;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -36,6 +36,13 @@ pub(crate) struct Orders<'a> {
     pub(crate) skip: &'a [String],
     pub(crate) max_event_bytes: u64,
     pub(crate) predict: bool,
+    pub(crate) range: Option<TimeRange>,
+}
+
+/// Takes batches of events while a file is read; false where no more are wanted.
+pub(crate) struct Sink<'a> {
+    pub(crate) rows: usize,
+    pub(crate) take: &'a mut dyn FnMut(Batch) -> bool,
 }
 
 /// Reads one document, or a part of one, from a source.
@@ -50,6 +57,7 @@ pub(crate) struct Reader<'a> {
     /// An event was dropped.
     dropped: bool,
     quirks: Vec<Quirk>,
+    sink: Option<Sink<'a>>,
 }
 
 /// Where the reading of events stands between two of them.
@@ -105,13 +113,32 @@ impl<'a> Reader<'a> {
             source,
             orders,
             part,
-            tables: Tables::new(orders.skip),
+            tables: Tables::new(orders.skip, orders.range),
             notices: Notices::default(),
             metadata: Metadata::default(),
             partial: false,
             dropped: false,
             quirks: Vec::new(),
+            sink: None,
         }
+    }
+
+    /// Hands the events on in batches of about so many rows.
+    pub(crate) fn into_sink(mut self, sink: Sink<'a>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Hands on what has come together, where it is `most` rows or more.
+    fn hand_on(&mut self, most: usize) -> Result<(), Failure> {
+        let Some(sink) = self.sink.as_mut().filter(|_| self.tables.num_events() >= most) else { return Ok(()) };
+        let batch = self.tables.take_batch().map_err(|error| Failure::Io(std::io::Error::other(error)))?;
+        if (sink.take)(batch) { Ok(()) } else { Err(Failure::Stopped) }
+    }
+
+    /// Hands on what is left.
+    pub(crate) fn hand_on_rest(&mut self) -> Result<(), Failure> {
+        self.hand_on(1)
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {
@@ -205,7 +232,10 @@ impl<'a> Reader<'a> {
                     }
                     if found {
                         // The last of two keys counts.
-                        self.tables = Tables::new(self.orders.skip);
+                        if self.tables.has_given() {
+                            return Err(self.malformed(0, Cause::SecondArray));
+                        }
+                        self.tables = Tables::new(self.orders.skip, self.orders.range);
                     }
                     found = is_array;
                     if is_array && !self.events(false, false)? {
@@ -229,6 +259,9 @@ impl<'a> Reader<'a> {
         let mut walk = Walk { event: Event::new(), predictor, stage: Stage::First, any, bare };
         loop {
             let mut pause = self.events_in_window(&mut walk);
+            if let Some(rows) = self.sink.as_ref().map(|sink| sink.rows) {
+                self.hand_on(rows)?;
+            }
             if let Pause::More(done) = pause {
                 self.source.consume(done);
                 if self.is_too_long(self.source.window().len()) {

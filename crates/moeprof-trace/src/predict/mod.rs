@@ -26,7 +26,7 @@ const MOST_PROGRAMS: usize = 256;
 const MOST_TRIES: usize = 8;
 const LONGEST_BETWEEN: usize = 64;
 /// So many sequences of programs are told apart.
-const HISTORIES: usize = 4096;
+const HISTORIES: usize = 1024;
 
 /// A window of the text, of which the bytes before `valid` are valid UTF-8.
 #[derive(Clone, Copy)]

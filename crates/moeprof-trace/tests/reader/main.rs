@@ -9,6 +9,7 @@
     reason = "these are tests"
 )]
 
+mod batches;
 mod errors;
 mod gzip;
 mod layouts;

@@ -26,7 +26,7 @@ fn show(batches: (&RecordBatch, &RecordBatch, &RecordBatch, &RecordBatch)) -> St
 }
 
 /// Every value of every column, as text.
-fn rows(batches: &[RecordBatch]) -> Vec<String> {
+pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
     let schema = batches[0].schema();
     let column = |name: &str| -> String {
         let cells = batches.iter().flat_map(|batch| {
