@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use moeprof_trace::TraceError;
-use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -70,4 +70,9 @@ pub(crate) fn to_python(py: Python<'_>, error: &TraceError) -> PyErr {
         };
     }
     TraceFormatError::instance(py, error).unwrap_or_else(|failure| failure)
+}
+
+/// The reader itself has failed, which no file should bring about.
+pub(crate) fn failed() -> PyErr {
+    PyRuntimeError::new_err("the reader itself has failed; that is a fault of moeprof: please report it with the file")
 }

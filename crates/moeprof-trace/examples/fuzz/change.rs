@@ -136,7 +136,7 @@ fn number(text: &mut Vec<u8>, at: usize, dice: &mut Dice) {
     let Some(begin) = text[at..].iter().position(u8::is_ascii_digit).map(|place| at + place) else { return };
     let length = text[begin..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
     let digits: String =
-        (0..1 + dice.below(21)).map(|_| char::from(b'0' + u8::try_from(dice.below(10)).unwrap())).collect();
+        (0..=dice.below(21)).map(|_| char::from(b'0' + u8::try_from(dice.below(10)).unwrap())).collect();
     text.splice(begin..begin + length, digits.bytes());
 }
 

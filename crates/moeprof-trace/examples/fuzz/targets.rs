@@ -81,7 +81,7 @@ pub fn gzip(text: &[u8], dice: &mut Dice, scratch: &Path) -> Result<(), String> 
             same("compression", &plain, &outcome(&read_kineto_from(&packed[..], &options)))?;
         }
     } else {
-        for _ in 0..1 + dice.below(4) {
+        for _ in 0..=dice.below(4) {
             let at = dice.below(packed.len().max(1));
             match dice.below(4) {
                 0 if !packed.is_empty() => packed[at] ^= 1 << dice.below(8),
