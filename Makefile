@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live test live setup build fmt lint type rust fuzz fuzz-long golden bench docs lock clean
+.PHONY: help demo demo-samples test live setup build fmt lint type rust fuzz fuzz-long golden bench docs lock clean
 
 # $(call step,name,what it does,command): says what runs, keeps the output for the case that it fails.
 define step
@@ -33,10 +33,10 @@ endef
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
-demo-live: build ## set up, capture two arms of a tiny model with the real vLLM on the CPU, compare them
+demo: build ## set up, capture two arms of a tiny model with the real vLLM on the CPU, compare them
 	@$(BIN)/python -m scripts.demo
 
-demo: build ## set up, then compare two sample arms and report on one
+demo-samples: build ## the quick one: set up, then compare two sample arms and report on one
 	@$(BIN)/python -m scripts.demo --samples
 
 test: setup lint type rust fuzz build $(STAMPS)/stub ## set up, then run every check and test (but slow and live ones: make live)

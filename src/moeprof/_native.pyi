@@ -9,8 +9,11 @@ __all__ = [
     "KinetoBatch",
     "KinetoBatches",
     "KinetoFile",
+    "NsysDatabase",
+    "NsysTable",
     "TraceFormatError",
     "build_info",
+    "open_nsys",
     "read_kineto",
     "read_kineto_batches",
 ]
@@ -97,6 +100,28 @@ class KinetoBatches:
     def __iter__(self) -> Self: ...
     def __next__(self) -> KinetoBatch: ...
 
+@final
+class NsysTable:
+    """Some columns of one table: whole numbers, and texts as numbers of the distinct ``texts``."""
+
+    @property
+    def columns(self) -> ArrowTable: ...
+    @property
+    def texts(self) -> ArrowTable: ...
+    @property
+    def mismatched(self) -> int: ...
+    @property
+    def invalid_utf8(self) -> int: ...
+
+@final
+class NsysDatabase:
+    """An nsys export as SQLite, plain or gzip: its tables, and the rows of one as columns."""
+
+    def tables(self) -> list[tuple[str, list[str]]]: ...
+    def rows(self, table: str) -> int: ...
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> NsysTable: ...
+
+def open_nsys(path: str | os.PathLike[str]) -> NsysDatabase: ...
 def read_kineto(
     path: str | os.PathLike[str],
     *,

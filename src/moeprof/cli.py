@@ -28,6 +28,7 @@ _COMMANDS = {
     "ingest": ("moeprof.commands.ingest", "Take traces and results made elsewhere into the store."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two arms: launches, times, serving metrics."),
+    "claims": ("moeprof.commands.claims", "Hold written claims against the passes that they rest on."),
     "kernels": ("moeprof.commands.kernels", "Measure the MoE kernels of arms with Nsight Compute."),
     "doctor": ("moeprof.commands.doctor", "Say what works on this machine, and what to do about the rest."),
     "runs": ("moeprof.commands.runs", "List, show and remove stored runs."),

@@ -41,6 +41,28 @@ def duration(ns: int | None) -> str:
     return f"{ns} ns"
 
 
+def rounded(value: float | None) -> str:
+    """Return a figure with two decimals; one that lies exactly between two shows its third.
+
+    >>> rounded(7040.49), rounded(13.875), rounded(6468.322038), rounded(None)
+    ('7040.49', '13.875', '6468.32', '-')
+    """
+    if value is None:
+        return "-"
+    exact = Decimal(repr(value))
+    is_tie = exact.normalize().as_tuple().exponent == -3 and abs(exact * 1000) % 10 == 5
+    return str(exact.quantize(Decimal("0.001" if is_tie else "0.01"), ROUND_HALF_EVEN))
+
+
+def signed(fraction: float | None) -> str:
+    """Return a fraction as a signed change in percent.
+
+    >>> signed(0.0671672), signed(-0.2), signed(None)
+    ('+6.72 %', '-20.00 %', '-')
+    """
+    return "-" if fraction is None else f"{fraction * 100:+.2f} %"
+
+
 def percent(fraction: float | None) -> str:
     """Return a fraction in percent; one that is small but not nothing says so.
 

@@ -23,7 +23,6 @@ from moeprof.errors import (
     ManyDocumentsError,
     TraceEmptyError,
     TraceMalformedError,
-    UnsupportedFormatError,
 )
 
 FOLDER = Path(__file__).parent / "odd"
@@ -146,6 +145,10 @@ READ: dict[str, Callable[[Subject], Any]] = {
     "sum_per_iteration_ns": lambda s: _per_iteration(s, pl.col("duration_ns").sum()),
     "steady_iterations": lambda s: s.attributions[0].iterations.filter(~pl.col("transient")).height,
     "comm_median_ns": _steady_communication,
+    "iterations_by_pid": lambda s: {
+        rank.tracks.filter(pl.col("track").is_in(rank.markers["track"].to_list()))["process"][0]: len(found.iterations)
+        for rank, found in zip(s.trace, s.attributions, strict=True)
+    },
 }
 
 
@@ -202,10 +205,23 @@ def test_two_documents_are_refused_in_recovery_too() -> None:
         moeprof.open_trace(FOLDER / "20_two_documents.json.gz", recover=True)
 
 
-def test_an_nsight_export_is_refused_clearly() -> None:
-    with pytest.raises(UnsupportedFormatError) as caught:
-        moeprof.open_trace(FOLDER / "62_nsys_no_kernels.sqlite")
-    assert "Nsight" in caught.value.message
+def test_an_export_without_kernels_says_that_no_gpu_activity_was_recorded() -> None:
+    subject = Subject("62_nsys_no_kernels.sqlite")
+    (finding,) = subject.findings("no-gpu-activity")
+    assert "no GPU activity recorded" in finding.message
+    assert subject.findings("tables-missing")
+
+
+def test_a_string_that_is_not_in_the_file_keeps_its_row() -> None:
+    subject = Subject("68_nsys_missing_string.sqlite")
+    assert "<string 4242>" in subject.kernels()["name"].to_list()
+    (finding,) = subject.findings("missing-strings")
+    assert finding.evidence["ids"] == ["4242"]
+
+
+def test_ranges_that_overlap_are_reported() -> None:
+    (finding,) = Subject("65_nsys_start_end_ranges.sqlite").findings("markers-overlap")
+    assert finding.evidence == {"overlapping": 1, "markers": 2}
 
 
 def test_open_array_says_that_its_end_mark_is_missing() -> None:
@@ -234,4 +250,4 @@ def test_steps_are_labelled_by_their_number_and_counted() -> None:
 
 def test_every_expected_case_is_there() -> None:
     kept = {path.name for path in FOLDER.iterdir()} - {"expected.json"}
-    assert {name for name in kept if not name.endswith(".sqlite")} == set(EXPECTED)
+    assert kept == set(EXPECTED)

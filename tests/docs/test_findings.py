@@ -14,7 +14,7 @@ NOTICES = ROOT / "docs" / "native.md"  # the reader's notices become findings of
 
 
 def documented() -> list[str]:
-    return re.findall(r"^\| `([a-z-]+)` \| (?:note|warning|error)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return re.findall(r"^\| `([a-z0-9-]+)` \| (?:note|warning|error)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def raised() -> set[str]:

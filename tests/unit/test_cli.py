@@ -36,13 +36,13 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "_MOEPROF_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(analysis, "report_of", lambda path, reading: samples.report(1))
-    monkeypatch.setattr(analysis, "diff_of", lambda *_: samples.diff())
+    monkeypatch.setattr(analysis, "diff_of", lambda *_, **__: samples.diff())
     rule = SimpleNamespace(class_="moe_gemm", rule="humming", pattern="^humming<", backend=None, source="built-in")
     monkeypatch.setattr(analysis, "explanation_of", lambda name, rules: rule)
 
 
 def compare_as(monkeypatch: pytest.MonkeyPatch, result: Diff) -> None:
-    monkeypatch.setattr(analysis, "diff_of", lambda *_: result)
+    monkeypatch.setattr(analysis, "diff_of", lambda *_, **__: result)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use moeprof_nsys::NsysError;
 use moeprof_trace::TraceError;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -40,16 +41,25 @@ impl TraceFormatError {
         Ok(class.bind(py).clone())
     }
 
-    fn instance(py: Python<'_>, error: &TraceError) -> PyResult<PyErr> {
-        let value = Self::class(py)?.call1((error.to_string(),))?;
-        let position = error.position();
-        value.setattr("_slug", error.slug())?;
-        value.setattr("_message", error.message())?;
-        value.setattr("_path", text(error.path()))?;
-        value.setattr("_line", position.map(|at| at.line))?;
-        value.setattr("_byte", position.map(|at| at.byte))?;
+    fn instance(py: Python<'_>, fault: &Fault<'_>) -> PyResult<PyErr> {
+        let value = Self::class(py)?.call1((&fault.text,))?;
+        value.setattr("_slug", fault.slug)?;
+        value.setattr("_message", &fault.message)?;
+        value.setattr("_path", text(fault.path))?;
+        value.setattr("_line", fault.line)?;
+        value.setattr("_byte", fault.byte)?;
         Ok(PyErr::from_value(value))
     }
+}
+
+/// What an error of either reader says.
+struct Fault<'a> {
+    text: String,
+    slug: &'static str,
+    message: String,
+    path: &'a Path,
+    line: Option<u64>,
+    byte: Option<u64>,
 }
 
 fn text(path: &Path) -> &std::ffi::OsStr {
@@ -59,17 +69,46 @@ fn text(path: &Path) -> &std::ffi::OsStr {
 /// Maps an error: the system's become subclasses of `OSError` with a file name, all others `TraceFormatError`.
 pub(crate) fn to_python(py: Python<'_>, error: &TraceError) -> PyErr {
     if let TraceError::Io { path, source } = error {
-        let path = text(path).to_os_string();
-        return match source.raw_os_error() {
-            // OSError picks its subclass by the number.
-            Some(code) => match py.import("os").and_then(|os| os.call_method1("strerror", (code,))) {
-                Ok(reason) => PyOSError::new_err((code, reason.unbind(), path)),
-                Err(failure) => failure,
-            },
-            None => PyOSError::new_err((None::<i32>, source.to_string(), path)),
-        };
+        return of_system(py, path, source);
     }
-    TraceFormatError::instance(py, error).unwrap_or_else(|failure| failure)
+    let position = error.position();
+    let fault = Fault {
+        text: error.to_string(),
+        slug: error.slug(),
+        message: error.message(),
+        path: error.path(),
+        line: position.map(|at| at.line),
+        byte: position.map(|at| at.byte),
+    };
+    TraceFormatError::instance(py, &fault).unwrap_or_else(|failure| failure)
+}
+
+/// Maps an error of the reader of nsys exports, by the same rule.
+pub(crate) fn of_nsys(py: Python<'_>, error: &NsysError) -> PyErr {
+    if let NsysError::Io { path, source } = error {
+        return of_system(py, path, source);
+    }
+    let fault = Fault {
+        text: error.to_string(),
+        slug: error.slug(),
+        message: error.message(),
+        path: error.path(),
+        line: None,
+        byte: error.byte(),
+    };
+    TraceFormatError::instance(py, &fault).unwrap_or_else(|failure| failure)
+}
+
+fn of_system(py: Python<'_>, path: &Path, source: &std::io::Error) -> PyErr {
+    let path = text(path).to_os_string();
+    match source.raw_os_error() {
+        // OSError picks its subclass by the number.
+        Some(code) => match py.import("os").and_then(|os| os.call_method1("strerror", (code,))) {
+            Ok(reason) => PyOSError::new_err((code, reason.unbind(), path)),
+            Err(failure) => failure,
+        },
+        None => PyOSError::new_err((None::<i32>, source.to_string(), path)),
+    }
 }
 
 /// The reader itself has failed, which no file should bring about.

@@ -1,7 +1,8 @@
-//! The native reader for Python: [`moeprof_trace`] behind Arrow capsules. No parsing happens here.
+//! The native readers for Python: [`moeprof_trace`] and [`moeprof_nsys`] behind Arrow capsules. No parsing happens here.
 
 mod batches;
 mod error;
+mod nsys;
 mod stream;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +14,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::batches::{KinetoBatch, KinetoBatches};
 use crate::error::TraceFormatError;
+use crate::nsys::{NsysDatabase, NsysTable};
 use crate::stream::ArrowTable;
 
 /// One Kineto file in columns. See docs/native.md for the tables.
@@ -153,16 +155,22 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<KinetoBatch>()?;
     module.add_class::<KinetoBatches>()?;
     module.add_class::<KinetoFile>()?;
+    module.add_class::<NsysDatabase>()?;
+    module.add_class::<NsysTable>()?;
     module.add_function(wrap_pyfunction!(read_kineto, module)?)?;
     module.add_function(wrap_pyfunction!(read_kineto_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(nsys::open_nsys, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     let names = [
         "ArrowTable",
         "KinetoBatch",
         "KinetoBatches",
         "KinetoFile",
+        "NsysDatabase",
+        "NsysTable",
         "TraceFormatError",
         "build_info",
+        "open_nsys",
         "read_kineto",
         "read_kineto_batches",
     ];

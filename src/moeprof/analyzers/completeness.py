@@ -9,7 +9,7 @@ import polars as pl
 
 from moeprof.analyzers.commonest import commonest_kind
 from moeprof.analyzers.medians import twice_median
-from moeprof.analyzers.tables import KINDS
+from moeprof.analyzers.tables import KERNEL_TIME, KINDS
 
 #: The first iteration is a start transient where its wall time or kernel sum is more than this many times the others' median.
 TRANSIENT_FACTOR = Fraction(5, 4)
@@ -191,7 +191,7 @@ def start_transient(iterations: pl.DataFrame, launches: pl.DataFrame) -> StartTr
     if len(iterations) < _TRANSIENT_NEEDS:
         return None
     sums = (
-        launches.filter(pl.col("activity") == "kernel")
+        launches.filter(pl.col("activity").is_in(KERNEL_TIME))
         .group_by("iteration")
         .agg(pl.col("duration_ns").sum().alias("kernel_sum"))
     )

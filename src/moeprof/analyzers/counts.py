@@ -48,7 +48,12 @@ def iteration_counts(attribution: Attribution) -> IterationCounts:
 
 
 def class_counts(attribution: Attribution) -> tuple[ClassCount, ...]:
-    """Count launches by class and phase, memcpy and memset included; by phase, then class, in the order of `tables`."""
+    """Count launches by class and phase, memcpy and memset included; by phase, then class, in the order of `tables`.
+
+    There are none where whole graphs were recorded.
+    """
+    if attribution.graph_level:
+        return ()
     values = _values(attribution.counted, _CLASS_KEY)
     counts = _counts(attribution, values, _CLASS_KEY).sort(_CLASS_KEY)
     return tuple(
@@ -71,6 +76,8 @@ def kernel_counts(attribution: Attribution, kernels: pl.DataFrame | None = None)
         attribution: The iterations and launches of a rank.
         kernels: Its `moeprof.analyzers.series.KERNELS`, where they are made already.
     """
+    if attribution.graph_level:
+        return ()
     values = kernel_times(attribution) if kernels is None else kernels
     counts = _counts(attribution, values, _KERNEL_KEY).sort(
         "kernel_sum", *_KERNEL_KEY, descending=[True, False, False, False, False]
@@ -93,7 +100,7 @@ def counts_findings(attribution: Attribution) -> tuple[Finding, ...]:
     """Name, for each class and phase whose count is not constant, the iterations that deviate from the commonest."""
     iterations = _iterations(attribution)
     values = _values(attribution.counted, _CLASS_KEY)
-    if iterations.is_empty() or values.is_empty():
+    if iterations.is_empty() or values.is_empty() or attribution.graph_level:
         return ()
     values = values.rename({"launches": "value"})
     varying = commonest(values, _CLASS_KEY, iterations.height).filter(~pl.col("constant")).sort(_CLASS_KEY)

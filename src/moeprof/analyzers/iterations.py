@@ -85,7 +85,12 @@ def _device_rows(rank: RankTrace, classifier: Classifier) -> pl.DataFrame:
     rows = rows.join(classifier.names(names), on="name", how="left", maintain_order="left")
     activity = pl.col("activity").cast(pl.String)
     rows = rows.with_columns(
-        pl.when(activity == "kernel").then("class").otherwise(activity.cast(CLASS, strict=False)).alias("class"),
+        pl.when(activity == "kernel")
+        .then("class")
+        .when(activity == "graph")
+        .then(pl.lit("other", dtype=CLASS))
+        .otherwise(activity.cast(CLASS, strict=False))
+        .alias("class"),
         pl.when(activity == "kernel").then("gemms").otherwise(0).cast(pl.Int32).alias("gemms"),
     )
     return _with_collective_class(rows, rank, classifier).sort("start_ns", "event")

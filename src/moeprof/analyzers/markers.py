@@ -27,7 +27,9 @@ FOUND: Schema = {
 }
 
 #: Host events that a user's own marker may be, besides annotations.
-_USER_CATEGORIES = ("user_annotation", "cpu_op", "Operator", "python_function")
+_USER_CATEGORIES = r"^(user_annotation|cpu_op|Operator|python_function|nvtx(:.*)?)$"
+#: NVTX ranges; the name of their domain follows where they have one.
+NVTX_CATEGORY = r"^nvtx(:|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,12 @@ def marker_rules() -> MarkerRules:
     return MarkerRules(families, scopes, anchors)
 
 
+def marks(label: str) -> bool:
+    """Tell whether a name is that of an iteration marker, or of a scope that tells a phase."""
+    rules = marker_rules()
+    return rules.scope_phase(label) is not None or any(family.pattern.fullmatch(label) for family in rules.families)
+
+
 def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
     """Return the markers of the first family that a rank holds, or of the family asked for.
 
@@ -129,7 +137,7 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
         if family.name == "moeprof":
             found = _kinds_from_nested(found, annotations)
         found, more = _one_thread(_merge_steps(found), rank)
-        findings += more
+        findings += [*more, *_overlaps(found, rank)]
         if choice.pattern is not None:
             findings.append(
                 Finding(
@@ -193,7 +201,7 @@ def _matching(candidates: pl.DataFrame, family: Family, *, search: bool = False)
 
 def _user_candidates(rank: RankTrace) -> pl.DataFrame:
     host = rank.events.filter(
-        pl.col("category").cast(pl.String).is_in(_USER_CATEGORIES), pl.col("ph").cast(pl.String) == "X"
+        pl.col("category").cast(pl.String).str.contains(_USER_CATEGORIES), pl.col("ph").cast(pl.String) == "X"
     )
     return host.select(
         pl.col("name").cast(pl.String),
@@ -254,8 +262,22 @@ def _merge_steps(found: pl.DataFrame) -> pl.DataFrame:
     return steps.filter(~inside.fill_null(value=False))
 
 
+def _overlaps(found: pl.DataFrame, rank: RankTrace) -> list[Finding]:
+    """Tell of markers that begin before the one before them has ended, as ranges of NVTX that start and end freely may."""
+    before = pl.col("end_ns").cum_max().shift(1)
+    late = found.sort("start_ns").filter((pl.col("start_ns") < before).fill_null(value=False)).height
+    if not late:
+        return []
+    message = (
+        f"{late} of {len(found)} markers begin before the one before them has ended: an iteration owns what is launched"
+        " until the next marker begins"
+    )
+    return [Finding("markers-overlap", "note", message, rank.key, {"overlapping": late, "markers": len(found)})]
+
+
 def _operator_tracks(rank: RankTrace) -> pl.Series:
-    operators = pl.col("category").cast(pl.String).is_in(["cpu_op", "Operator"])
+    category = pl.col("category").cast(pl.String)
+    operators = category.is_in(["cpu_op", "Operator"]) | category.str.contains(NVTX_CATEGORY)
     return rank.events.filter(operators)["track"]
 
 

@@ -1,9 +1,11 @@
-"""Launches of a CPU-only trace: outermost classified operators."""
+"""Launches of a CPU-only trace: outermost classified operators, or NVTX ranges where those are all that was recorded."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from moeprof.analyzers.markers import NVTX_CATEGORY, marks
+from moeprof.traces import schema
 from moeprof.traces.trace import RankTrace
 
 OPERATOR_CATEGORIES = ("cpu_op", "Operator")
@@ -55,10 +57,25 @@ def operator_launches(rank: RankTrace, classes: pl.DataFrame) -> pl.DataFrame:
 
 def _operators(rank: RankTrace) -> pl.DataFrame:
     return rank.events.filter(
-        pl.col("category").cast(pl.String).is_in(OPERATOR_CATEGORIES),
+        _is_operator(rank.events),
         pl.col("ph").cast(pl.String) == "X",
         pl.col("start_ns").is_not_null(),
         pl.col("duration_ns") >= 0,
+    )
+
+
+def _is_operator(events: pl.DataFrame) -> pl.Expr:
+    """True for operators of torch; for NVTX ranges that mark neither an iteration nor a phase where there are none."""
+    categories = schema.strings(events, "category")
+    own = categories.filter(categories.is_in(OPERATOR_CATEGORIES))
+    is_operator = pl.col("category").is_in(own.cast(events.schema["category"]).implode())
+    ranges = categories.filter(categories.str.contains(NVTX_CATEGORY))
+    if ranges.is_empty() or events.select(is_operator.any()).item():
+        return is_operator
+    names = schema.strings(events, "name")
+    markers = [name for name in names if marks(name)]
+    return pl.col("category").is_in(ranges.cast(events.schema["category"]).implode()) & ~pl.col("name").is_in(
+        pl.Series(markers, dtype=events.schema["name"]).implode()
     )
 
 

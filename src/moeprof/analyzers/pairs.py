@@ -13,7 +13,7 @@ neither part a pair nor a run of all-gathers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import cast
 
 import polars as pl
@@ -69,7 +69,12 @@ class _Tally:
 
 
 def pairs(attribution: Attribution) -> Pairs:
-    """Count the pairs of the counted iterations; without a family those of the one window, in ``total`` alone."""
+    """Count the pairs of the counted iterations; without a family those of the one window, in ``total`` alone.
+
+    There are none, not even a total, where whole graphs were recorded.
+    """
+    if attribution.graph_level:
+        return Pairs(AgRsPairs(*(None,) * len(fields(AgRsPairs))), GemmPairs(*(None,) * len(fields(GemmPairs))))
     ag_rs, gemm = _tallies(attribution)
     return Pairs(
         ag_rs=AgRsPairs(
@@ -97,6 +102,8 @@ def pairs(attribution: Attribution) -> Pairs:
 
 def pair_findings(attribution: Attribution) -> tuple[Finding, ...]:
     """Say where ends are left over, where pairs are not constant, and where other collectives stand for AG and RS."""
+    if attribution.graph_level:
+        return ()
     ag_rs, gemm = _tallies(attribution)
     has_combine = bool((attribution.launches["class"] == "reduce_scatter").any())
     findings = [

@@ -103,10 +103,10 @@ def _layer_launch() -> pl.Expr:
     """True for launches of a model layer, and for the communication that belongs to its experts.
 
     A gather (or broadcast) counts where experts or a scatter come next, a scatter (or reduce) where experts or a gather came
-    before: all-gathers of logits, which attention or nothing follows, do not make a draft.
+    before: all-gathers of logits, which attention or nothing follows, do not make a draft. A whole graph holds layers.
     """
     class_ = pl.col("class")
-    layer = class_.is_in(LAYER_CLASSES)
+    layer = class_.is_in(LAYER_CLASSES) | (pl.col("activity") == "graph")
     following = pl.when(layer | class_.is_in(SCATTERS)).then(class_).backward_fill().over("iteration", "after")
     preceding = pl.when(layer | class_.is_in(GATHERS)).then(class_).forward_fill().over("iteration", "after")
     return (

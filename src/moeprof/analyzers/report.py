@@ -101,4 +101,5 @@ def _coverage(rank: RankTrace, attribution: Attribution) -> Coverage:
         unclassified_launches=len(other),
         unclassified_time_share=int(other["duration_ns"].sum()) / total_ns if total_ns else None,
         invalid=len(rank.invalid),
+        graph_replays=int((launches["activity"] == "graph").sum()),
     )

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
+from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
@@ -92,13 +95,16 @@ class KernelCount:
 
 @dataclass(frozen=True, slots=True)
 class AgRsPairs:
-    """Dispatch/combine pairs. All but `total` are per iteration (the commonest value); None without iterations."""
+    """Dispatch/combine pairs. All but `total` are per iteration (the commonest value); None without iterations.
+
+    All are None where whole graphs were recorded.
+    """
 
     target: int | None
     draft: int | None
     sample: int | None
     per_iteration: int | None
-    total: int
+    total: int | None
     unmatched_ag: int | None
     unmatched_rs: int | None
     equivalents: int | None
@@ -113,7 +119,7 @@ class GemmPairs:
     draft: int | None
     sample: int | None
     per_iteration: int | None
-    total: int
+    total: int | None
     unmatched: int | None
     constant: bool | None
 
@@ -160,7 +166,10 @@ class PhaseTimes:
 
 @dataclass(frozen=True, slots=True)
 class PerIterationTimes:
-    """Times per iteration over `iterations` steady iterations (complete, of the kind counted, no start transient)."""
+    """Times per iteration over `iterations` steady iterations (complete, of the kind counted, no start transient).
+
+    `wall_iterations` are those of them that a marker follows; None where whoever built the report does not say.
+    """
 
     iterations: int
     wall: Spread | None
@@ -168,13 +177,15 @@ class PerIterationTimes:
     kernel_sum: Spread | None
     comm_exposed: Spread | None
     phases: PhaseTimes
+    wall_iterations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the device rows the figures cover. Kernels only (no memcpy), except where the name says otherwise.
 
-    `outside_iterations` is None where no marker family makes iterations.
+    `outside_iterations` is None where no marker family makes iterations. `graph_replays` are whole graphs that were
+    recorded in place of their kernels.
     """
 
     kernels: int
@@ -184,6 +195,7 @@ class Coverage:
     unclassified_launches: int
     unclassified_time_share: float | None
     invalid: int
+    graph_replays: int = field(default=0, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +326,10 @@ class PairChanges:
 
 @dataclass(frozen=True, slots=True)
 class TimeRow:
-    """A per-iteration time (median over steady iterations of all ranks, ns) on both sides."""
+    """A per-iteration time (median over steady iterations of all ranks, ns) on both sides.
+
+    `ratio` is that of the medians; `interval` (95 %, as ratios) is that of the means, and `test` says what it rests on.
+    """
 
     metric: str
     phase: str | None
@@ -324,6 +339,7 @@ class TimeRow:
     interval: tuple[float, float] | None
     method: str
     note: str
+    test: DurationTest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,11 +355,12 @@ class Diff:
     layers: tuple[JsonValue, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
-    accuracy: tuple[JsonValue, ...]
-    environment: tuple[JsonValue, ...]
+    accuracy: tuple[AccuracyRow, ...]
+    environment: tuple[EnvironmentRow, ...]
     claims: tuple[ClaimRow, ...]
     verdict: Verdict
     findings: tuple[Finding, ...]
+    kernel_times: tuple[KernelTimeRow, ...] = ()
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 import polars.selectors as cs
 
-from moeprof.analyzers.tables import CLASS, COMMUNICATION, KIND, PHASE, PHASES, Attribution
+from moeprof.analyzers.tables import CLASS, COMMUNICATION, KERNEL_TIME, KIND, PHASE, PHASES, Attribution
 from moeprof.analyzers.times import device_rows
 from moeprof.traces.intervals import difference_length, union_length
 from moeprof.traces.schema import Schema
@@ -24,7 +24,7 @@ TIMES: Schema = {
     "wall_ns": pl.Int64,  # to the next marker's start; null for the last iteration of the trace
     "gpu_busy_ns": pl.Int64,  # null, as all below, where the trace has no device row; else 0 where nothing was launched
     "kernel_sum_ns": pl.Int64,
-    "comm_exposed_ns": pl.Int64,
+    "comm_exposed_ns": pl.Int64,  # null too where whole graphs were recorded
     **{f"{phase}_ns": pl.Int64 for phase in PHASES},  # GPU busy of the phase
 }
 #: One row per kernel (operator on a CPU-only trace) and counted iteration in which it was launched.
@@ -74,7 +74,7 @@ def iteration_times(attribution: Attribution) -> pl.DataFrame:
     rows = device_rows(attribution.launches)
     owned = rows.join(table.select("iteration"), on="iteration", how="semi")
     for name, lengths in _lengths(owned).items():
-        if rows.is_empty():
+        if rows.is_empty() or (attribution.graph_level and name == "comm_exposed_ns"):
             table = table.with_columns(pl.lit(None, pl.Int64).alias(name))
             continue
         added = lengths.group_by("iteration").agg(pl.col("length_ns").sum().alias(name))
@@ -104,7 +104,7 @@ def kernel_times(attribution: Attribution) -> pl.DataFrame:
 
 def _lengths(owned: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Return, for each column of device times, lengths by iteration."""
-    kernels = owned.filter(pl.col("activity") == "kernel")
+    kernels = owned.filter(pl.col("activity").is_in(KERNEL_TIME))
     is_communication = pl.col("class").is_in(COMMUNICATION)
     keys = ["iteration", "device"]
     return {

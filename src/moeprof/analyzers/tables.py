@@ -30,6 +30,8 @@ PHASE = pl.Enum(PHASES)
 KIND = pl.Enum(KINDS)
 #: What a launch is of: an activity of a device, or an operator.
 ACTIVITY = pl.Enum((*ACTIVITIES, "operator"))
+#: Activities whose time is kernel time: a whole graph stands for its kernels where nothing finer was recorded.
+KERNEL_TIME = ("kernel", "graph")
 
 #: One row per iteration of a rank, in order of start.
 ITERATIONS: Schema = {
@@ -88,6 +90,11 @@ class Attribution:
     iterations: pl.DataFrame
     launches: pl.DataFrame
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def graph_level(self) -> bool:
+        """Tell whether whole graphs were recorded: how many kernels they launched is not known then."""
+        return bool((self.launches["activity"] == "graph").any())
 
     @property
     def counted(self) -> pl.DataFrame:

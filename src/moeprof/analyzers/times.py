@@ -10,10 +10,10 @@ import polars as pl
 
 from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import PerIterationTimes, PhaseTimes, Spread, TimeTotals
-from moeprof.analyzers.tables import COMMUNICATION, PHASES
+from moeprof.analyzers.tables import COMMUNICATION, KERNEL_TIME, PHASES
 from moeprof.traces.intervals import difference_length, union_length
 
-_IS_KERNEL = pl.col("activity") == "kernel"
+_IS_KERNEL = pl.col("activity").is_in(KERNEL_TIME)
 _IS_COMMUNICATION = pl.col("class").is_in(COMMUNICATION)
 
 
@@ -24,7 +24,7 @@ def time_totals(launches: pl.DataFrame) -> TimeTotals:
         launches: `moeprof.analyzers.tables.ATTRIBUTED` of one rank.
 
     Returns:
-        Integer ns; None throughout where there is no device row.
+        Integer ns; None throughout where there is no device row, and for communication where whole graphs were recorded.
     """
     rows = device_rows(launches)
     if rows.is_empty():
@@ -33,14 +33,15 @@ def time_totals(launches: pl.DataFrame) -> TimeTotals:
     compute, communication = kernels.filter(~_IS_COMMUNICATION), kernels.filter(_IS_COMMUNICATION)
     gpu_busy = _busy(rows)
     wall = _total(rows.select(pl.col("end_ns").max() - pl.col("start_ns").min()).to_series())
+    split = not (kernels["activity"] == "graph").any()  # a whole graph may hold both
     return TimeTotals(
         kernel_sum=_total(kernels["duration_ns"]),
         kernel_busy=_busy(kernels),
         gpu_busy=gpu_busy,
         wall=wall,
-        compute_busy=_busy(compute),
-        comm_busy=_busy(communication),
-        comm_exposed=_total(difference_length(communication, compute, ["device"])["length_ns"]),
+        compute_busy=_busy(compute) if split else None,
+        comm_busy=_busy(communication) if split else None,
+        comm_exposed=_total(difference_length(communication, compute, ["device"])["length_ns"]) if split else None,
         idle=rows["device"].n_unique() * wall - gpu_busy,
     )
 
@@ -56,7 +57,7 @@ def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
     """
     steady = table.filter(~pl.col("transient"))
     if steady.is_empty():
-        return PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None))
+        return PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None), wall_iterations=0)
     return PerIterationTimes(
         iterations=steady.height,
         wall=spread(steady["wall_ns"]),
@@ -64,6 +65,7 @@ def per_iteration_times(table: pl.DataFrame) -> PerIterationTimes:
         kernel_sum=spread(steady["kernel_sum_ns"]),
         comm_exposed=spread(steady["comm_exposed_ns"]),
         phases=PhaseTimes(*(spread(steady[f"{phase}_ns"]) for phase in PHASES)),
+        wall_iterations=steady["wall_ns"].count(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from moeprof.commands.options import Reading
@@ -25,10 +26,22 @@ def report_of(path: str, reading: Reading) -> Report:
     )
 
 
-def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = None) -> Diff:
-    """Return the diff of two sides, each a path, an arm or a run."""
+def diff_of(
+    base: str,
+    candidate: str,
+    reading: Reading,
+    metrics: str | None = None,
+    claims: str | None = None,
+    *,
+    accuracy_margin: float | None = None,
+    allow_environment: Collection[str] = (),
+) -> Diff:
+    """Return the diff of two sides, each a path, an arm or a run, with the claims of a file held against it."""
     from moeprof import api
+    from moeprof.analyzers.serving.metrics import load_metrics
+    from moeprof.commands.claims_file import read_claims
 
+    written = () if claims is None else read_claims(claims, load_metrics(metrics)).claims
     return api.diff(
         base,
         candidate,
@@ -38,6 +51,9 @@ def diff_of(base: str, candidate: str, reading: Reading, metrics: str | None = N
         recover=reading.recover,
         store=reading.store,
         metrics=metrics,
+        claims=written,
+        accuracy_margin=accuracy_margin,
+        allow_environment=allow_environment,
     )
 
 

@@ -35,11 +35,11 @@ def happened(diff: Diff) -> tuple[str, ...]:
     """Return the words that are true of a diff."""
     slugs = {finding.slug for finding in diff.findings}
     true = {
-        "regression": diff.verdict == "regressed" or _metric(diff, "regressed"),
+        "regression": diff.verdict == "regressed" or _metric(diff, "regressed") or _said(diff, "drop shown"),
         "structure": diff.verdict == "changed" or any(row.change in _MOVED for row in diff.structure),
         "missing": _missing(diff),
         "gate": not slugs.isdisjoint(("gate-failed", "pass-excluded")),
-        "inconclusive": diff.verdict == "inconclusive" or _metric(diff, "inconclusive"),
+        "inconclusive": diff.verdict == "inconclusive" or _metric(diff, "inconclusive") or _said(diff, "cannot tell"),
     }
     return tuple(word for word in WORDS if true[word])
 
@@ -47,6 +47,16 @@ def happened(diff: Diff) -> tuple[str, ...]:
 def _metric(diff: Diff, verdict: str) -> bool:
     """Tell whether a metric that gates has a verdict."""
     return any(row.gates and row.verdict == verdict for row in diff.serving)
+
+
+def _said(diff: Diff, label: str) -> bool:
+    """Tell whether a task of an evaluation has a label."""
+    return any(row.label == label for row in diff.accuracy)
+
+
+def _not_evaluated(diff: Diff) -> bool:
+    """Tell whether the candidate lacks an evaluation that the base has."""
+    return any(row.reason == "no_data_candidate" for row in diff.accuracy)
 
 
 def _missing(diff: Diff) -> bool:
@@ -57,7 +67,7 @@ def _missing(diff: Diff) -> bool:
         *((row.base, row.candidate) for row in diff.time),
     ]
     lost = any(base is not None and candidate is None for base, candidate in figures)
-    return lost or diff.candidate.ranks < diff.base.ranks or _metric(diff, "missing")
+    return lost or diff.candidate.ranks < diff.base.ranks or _metric(diff, "missing") or _not_evaluated(diff)
 
 
 def not_judged(diff: Diff, words: tuple[str, ...]) -> tuple[str, ...]:

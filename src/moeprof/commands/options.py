@@ -89,6 +89,13 @@ def shared_params() -> list[click.Parameter]:
             heading=_READING,
             help="Where arms are looked for (default: the nearest configuration's store, else .moeprof).",
         ),
+        *output_params(),
+    ]
+
+
+def output_params() -> list[click.Parameter]:
+    """Return the options that say where a result goes, and ``--debug``."""
+    return [
         GroupedOption(
             "--format",
             "format_",

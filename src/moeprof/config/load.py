@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moeprof.config import keys
 from moeprof.config.resolve import resolve_arms
-from moeprof.config.schema import Arm, Config, Gates, Passes, Profiler, Sampler, Window, Workload
+from moeprof.config.schema import Arm, Compare, Config, Gates, Passes, Profiler, Sampler, Window, Workload
 from moeprof.config.source import Source, find_source
 from moeprof.config.tables import changed, nearest, only, read, subtable
 from moeprof.errors import ConfigError
@@ -55,8 +55,18 @@ def load_config(path: Path | None, *, start: Path, environ: Mapping[str, str] | 
         profiler=changed(Profiler(), _section(source, "profiler", keys.PROFILER)),
         gates=changed(Gates(), _section(source, "gates", keys.GATES)),
         sampler=changed(Sampler(), _section(source, "sampler", keys.SAMPLER)),
+        compare=compare_settings(source),
         store=str(source.path.parent / Path(str(store.get("path", ".moeprof"))).expanduser()),
     )
+
+
+def compare_settings(source: Source | None) -> Compare:
+    """Return how two arms are compared, whatever else a configuration says; the defaults without one.
+
+    Raises:
+        ConfigError: The table cannot be used.
+    """
+    return Compare() if source is None else changed(Compare(), _section(source, "compare", keys.COMPARE))
 
 
 def find_arm(config: Config, name: str) -> Arm:

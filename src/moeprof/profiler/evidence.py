@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moeprof.config.flags import grouped
 from moeprof.config.schema import Arm
 from moeprof.findings import JsonValue
 from moeprof.profiler import gpu_samples
@@ -71,6 +72,22 @@ def arm_fingerprint(order: Order) -> str:
     )
 
 
+def own_settings(order: Order) -> tuple[str, ...]:
+    """Return the flags and variables that not all arms of the configuration share: what makes one of them an arm.
+
+    Each as ``flags.NAME`` or ``env.NAME``, sorted.
+    """
+    arms = list(order.config.arms.values())
+    words = [{flag.key: flag.values for flag in grouped(arm.flags) if flag.name} for arm in arms]
+    variables = [dict(arm.env) for arm in arms]
+    return tuple(sorted((*_unshared("flags", words), *_unshared("env", variables))))
+
+
+def _unshared(prefix: str, settings: Sequence[Mapping[str, object]]) -> set[str]:
+    names = {name for one in settings for name in one}
+    return {f"{prefix}.{name}" for name in names if len({str(one.get(name)) for one in settings}) > 1}
+
+
 def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[Manifest, list[GateResult]]:
     """Return the manifest of a block as far as it got, and the required gates that failed."""
     log, matched = _log(folder / "server.log", order.arm)
@@ -125,6 +142,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             "gpu_samples": found.samples.to_dict() if found.samples else None,
             "probe": None if found.probe is None else found.probe.to_dict(),
             "attached": order.attach is not None,
+            "own": list(own_settings(order)),
             "profiler": _plain(asdict(order.config.profiler)),
             "notes": list(found.notes),
         },

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow, TimeRow
+from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
 from moeprof.findings import JsonValue
+from moeprof.reports.accuracy import accuracy_sections
+from moeprof.reports.claims import claim_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
+from moeprof.reports.environment import environment_sections
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
 from moeprof.reports.serving import serving_sections
-from moeprof.reports.units import NO_DATA, change, count, difference, milliseconds
+from moeprof.reports.time_comparison import kernel_times_section, times_section
+from moeprof.reports.units import count, difference, milliseconds
 from moeprof.wording import plural, safe
 
 _KERNELS_SHOWN = 15
-_NOTE_WIDTH = 90
 _TONES: dict[str, Tone] = {
     "unchanged": "good",
     "improved": "good",
@@ -38,7 +41,10 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False,
     sections = [
         Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
+        *accuracy_sections(diff.accuracy),
         *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
+        *environment_sections(diff.environment, wide=wide),
+        *claim_sections(diff.claims),
         findings_section(diff.findings, _labels(diff), wide=wide),
     ]
     facts = (("base", _subject(diff.base)), ("candidate", _subject(diff.candidate)))
@@ -49,8 +55,9 @@ def _of_traces(diff: Diff, *, wide: bool) -> tuple[Section, ...]:
     return (
         _structure(diff.structure, wide=wide),
         _pairs(diff),
-        _times(diff.time, wide=wide),
+        times_section(diff.time, wide=wide),
         _kernels(diff.kernels, _unit(diff), wide=wide),
+        *kernel_times_section(diff.kernel_times, _unit(diff), wide=wide),
         *_layers(diff.layers),
     )
 
@@ -120,46 +127,6 @@ def _pairs(diff: Diff) -> Section:
     )
     columns = (Column("pairs"), Column("base", "number"), Column("candidate", "number"), Column("by", "number"))
     return Section("Pairs per iteration", (Table(columns, rows),))
-
-
-def _times(times: Sequence[TimeRow], *, wide: bool) -> Section:
-    title = "Times per iteration (ms)"
-    if not times:
-        return Section(title, (Lines(("no data",)),))
-    columns = [
-        Column("metric"),
-        Column("phase"),
-        Column("base", "number"),
-        Column("candidate", "number"),
-        Column("change", "number"),
-    ]
-    with_interval = any(row.interval is not None for row in times)
-    if with_interval:
-        columns.append(Column("interval", "number"))
-    rows = []
-    for row in times:
-        cells = (row.metric, row.phase or "all", milliseconds(row.base), milliseconds(row.candidate), change(row.ratio))
-        interval = NO_DATA if row.interval is None else " .. ".join(change(bound) for bound in row.interval)
-        rows.append((*cells, interval) if with_interval else cells)
-    return Section(title, (Table(tuple(columns), tuple(rows), _time_notes(times, wide=wide)),))
-
-
-def _time_notes(times: Sequence[TimeRow], *, wide: bool) -> tuple[str, ...]:
-    """Return what is said of all rows as one line, then what is said of some; long asides only when wide."""
-    said: dict[str, list[str]] = {}
-    for row in times:
-        label = row.metric if row.phase is None else f"{row.metric} {row.phase}"
-        for clause in (row.method, *row.note.split("; ")):
-            if clause:
-                said.setdefault(safe(clause), []).append(label)
-    common = [clause for clause, labels in said.items() if len(labels) == len(times)]
-    special = [f"{', '.join(labels)}: {clause}" for clause, labels in said.items() if len(labels) < len(times)]
-    shown = [note for note in special if wide or len(note) <= _NOTE_WIDTH]
-    notes = ["; ".join(common)] if common else []
-    notes.extend(shown)
-    if len(shown) < len(special):
-        notes.append(f"{plural(len(special) - len(shown), 'more remark')} (--wide shows them)")
-    return tuple(notes)
 
 
 def _unit(diff: Diff) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
-from moeprof.analyzers.results import Diff, Report
+from moeprof.analyzers.claims.results import ClaimsResult
+from moeprof.analyzers.results import Diff, Report, to_json
 from moeprof.findings import JsonValue
 from moeprof.reports.outcome import Outcome
 
@@ -20,6 +22,12 @@ def reports(results: Sequence[Report]) -> str:
     if len(results) == 1:
         return dump(results[0].to_dict())
     return dump({"schema": "moeprof.reports/1", "reports": [result.to_dict() for result in results]})
+
+
+def claims(result: ClaimsResult, exit_code: int) -> str:
+    """Return the outcome of written claims as ``moeprof.claims/1``."""
+    body = cast("dict[str, JsonValue]", to_json(result))
+    return dump({"schema": "moeprof.claims/1", **body, "exit_code": exit_code})
 
 
 def diff(result: Diff, outcome: Outcome | None = None) -> str:

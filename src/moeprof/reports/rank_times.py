@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from moeprof.analyzers.results import RankReport, Spread, TimeTotals
 from moeprof.reports.document import Column, Lines, Section, Table
@@ -94,10 +94,16 @@ def _spreads(rank: RankReport) -> tuple[Spread | None, ...]:
 
 
 def _steady(ranks: Sequence[RankReport]) -> str:
-    numbers = between([str(number) for number in sorted(rank.per_iteration_ns.iterations for rank in ranks)])
+    def told(values: Iterable[int]) -> str:
+        return between([str(value) for value in sorted(values)])
+
+    times = [rank.per_iteration_ns for rank in ranks]
+    numbers = told(time.iterations for time in times)
+    walls = told(time.iterations if time.wall_iterations is None else time.wall_iterations for time in times)
+    over = "" if walls == numbers else f", over {walls} of them as the last one of a trace has no next marker"
     return (
         f"over {numbers} steady iterations (complete, of the kind counted, no start transient); "
-        "wall: marker start to the next one's; kernel sum is not elapsed time"
+        f"wall: marker start to the next one's{over}; kernel sum is not elapsed time"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.kernel_metrics.results import KernelsResult
 from moeprof.analyzers.results import Diff, Report
 from moeprof.reports.document import Page
@@ -44,6 +45,17 @@ def render_kernels(result: KernelsResult, fmt: str, look: Look) -> str:
     from moeprof.reports.kernels_page import kernels_page
 
     return render_page(kernels_page(result, wide=look.wide), fmt, look)
+
+
+def render_claims(result: ClaimsResult, fmt: str, look: Look, exit_code: int) -> str:
+    """Return the outcome of written claims in a format of `FORMATS`."""
+    if fmt == "json":
+        from moeprof.reports import json
+
+        return json.claims(result, exit_code)
+    from moeprof.reports.claims import claims_page
+
+    return render_page(claims_page(result, exit_code), fmt, look)
 
 
 def render_page(page: Page, fmt: str, look: Look) -> str:

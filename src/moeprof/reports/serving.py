@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
 
 from moeprof.analyzers.serving.results import ArmValues, ServingRow
 from moeprof.reports.document import Block, Column, Lines, Section, Table
 from moeprof.reports.units import NO_DATA
-from moeprof.wording import plural, safe
+from moeprof.wording import plural, rounded, safe, signed
 
 _TITLE = "Serving metrics (median of per-pass values)"
-_DECIMALS = 2
-_TIE = 3
 
 
 def serving_sections(rows: Sequence[ServingRow], *, wide: bool, one_table: bool = False) -> tuple[Section, ...]:
@@ -40,29 +37,6 @@ def serving_sections(rows: Sequence[ServingRow], *, wide: bool, one_table: bool 
     third = [_table(drifting, _DRIFT, ())] if wide and (drifting := [row for row in shown if row.drift]) else []
     labels = Lines(tuple(_label_lines(shown, several=several)))
     return (Section(_TITLE, (first, second, *third, labels, *([Lines(notes)] if notes else []))),)
-
-
-def rounded(value: float | None) -> str:
-    """Return a figure with two decimals; one that lies exactly between two shows its third.
-
-    >>> rounded(7040.49), rounded(13.875), rounded(6468.322038), rounded(None)
-    ('7040.49', '13.875', '6468.32', '-')
-    """
-    if value is None:
-        return NO_DATA
-    exact = Decimal(repr(value))
-    exponent = exact.normalize().as_tuple().exponent
-    decimals = _TIE if isinstance(exponent, int) and exponent == -_TIE and str(exact)[-1] == "5" else _DECIMALS
-    return str(exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN))
-
-
-def signed(fraction: float | None) -> str:
-    """Return a fraction as a signed change in percent.
-
-    >>> signed(0.0671672), signed(-0.2), signed(None)
-    ('+6.72 %', '-20.00 %', '-')
-    """
-    return NO_DATA if fraction is None else f"{fraction * 100:+.2f} %"
 
 
 def interval(row: ServingRow) -> str:

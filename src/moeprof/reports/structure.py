@@ -15,6 +15,7 @@ Labelled: TypeAlias = tuple[str, RankReport]
 
 CPU_ONLY = "no GPU activity recorded (CPU-only trace: operators are counted)"
 NO_ACTIVITY = "no GPU activity recorded"
+NO_COUNTS = "no data: whole graphs were recorded, not the kernels in them"
 _VALUES_SHOWN = 6
 
 
@@ -44,7 +45,7 @@ def _section(group: Sequence[Labelled], all_ranks: int) -> Section:
     if first.counts:
         blocks.append(_launches([rank for _, rank in group]))
     else:
-        blocks.append(Lines(("no launches counted",)))
+        blocks.append(Lines((NO_COUNTS if first.coverage.graph_replays else "no launches counted",)))
     blocks.append(_pairs([rank for _, rank in group]))
     return Section(_title(group, all_ranks), tuple(blocks))
 
@@ -97,6 +98,11 @@ def _varies(row: ClassCount) -> str:
     return f"* not constant: {row.class_} in {row.phase} is {shown}{others}; the commonest is shown"
 
 
+def _totals(totals: Sequence[int | None]) -> str:
+    known = sorted(total for total in totals if total is not None)
+    return between([str(total) for total in known]) if known else NO_DATA
+
+
 def _pairs(ranks: Sequence[RankReport]) -> Table:
     ag_rs, gemm = ranks[0].pairs.ag_rs, ranks[0].pairs.moe_gemm
     columns = (
@@ -113,14 +119,14 @@ def _pairs(ranks: Sequence[RankReport]) -> Table:
             "AG/RS (dispatch, combine)",
             *(count(value) for value in (ag_rs.target, ag_rs.draft, ag_rs.sample)),
             _marked(ag_rs.per_iteration, ag_rs.constant),
-            between([str(total) for total in sorted(rank.pairs.ag_rs.total for rank in ranks)]),
+            _totals([rank.pairs.ag_rs.total for rank in ranks]),
             left,
         ),
         (
             "MoE GEMM (w13, w2)",
             *(count(value) for value in (gemm.target, gemm.draft, gemm.sample)),
             _marked(gemm.per_iteration, gemm.constant),
-            between([str(total) for total in sorted(rank.pairs.moe_gemm.total for rank in ranks)]),
+            _totals([rank.pairs.moe_gemm.total for rank in ranks]),
             count(gemm.unmatched),
         ),
     )

@@ -23,6 +23,31 @@ def milliseconds(ns: int | None) -> str:
     return text
 
 
+def microseconds(ns: int | None) -> str:
+    """Return ns as us with one decimal and no unit, for a column whose header says us.
+
+    >>> microseconds(96317), microseconds(0), microseconds(40), microseconds(None)
+    ('96.3', '0.0', '<0.1', '-')
+    """
+    if ns is None:
+        return NO_DATA
+    text = str(Decimal(ns).scaleb(-3).quantize(Decimal("0.1"), ROUND_HALF_EVEN))
+    if ns and not text.strip("-0."):
+        return "<0.1" if ns > 0 else ">-0.1"
+    return text
+
+
+def probability(value: float | None) -> str:
+    """Return a p-value: three decimals, small ones as a bound.
+
+    >>> probability(0.0238), probability(1.0), probability(1e-9), probability(None)
+    ('0.024', '1.000', '<0.001', '-')
+    """
+    if value is None:
+        return NO_DATA
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def change(ratio: float | None) -> str:
     """Return candidate / base as a signed change in percent.
 

@@ -10,9 +10,12 @@ from pathlib import Path
 from moeprof.errors import InputNotFoundError, TraceEmptyError, TraceTruncatedError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.traces import formats, kineto
+from moeprof.traces.nsys.export import is_export, table_files
 from moeprof.wording import listed
 
 _TRACE = re.compile(r"\.json(\.gz)?$", re.IGNORECASE)
+# Exports and reports of one capture that may lie beside each other, the one to read first.
+_NSYS = (".sqlite", ".sqlite.gz", "_pqtdir", "_arwdir", ".nsys-rep", ".qdstrm")
 _HINT = "give a trace file, or a folder that holds one trace file per rank"
 # Names that look like traces, and are none of a serving rank: pattern and reason.
 _NOT_RANKS = (
@@ -67,7 +70,10 @@ def find(path: str) -> Found:
         prefix = "" if len(parts) == 1 else f"{where.name}/"
         if _is_run(where):
             where = where / "traces"
-        if where.is_dir():
+        if _is_tables(where):
+            found = [TraceFile(where, where.name)]
+            named.add(where)
+        elif where.is_dir():
             found, others = _folder(where, prefix)
             left_out += others
         elif _exists(part):
@@ -101,6 +107,14 @@ def _is_run(folder: Path) -> bool:
     return (folder / "manifest.json").is_file() and (folder / "traces").is_dir()
 
 
+def _is_tables(folder: Path) -> bool:
+    """Tell whether a folder is one export of Nsight Systems, with a file for each table."""
+    try:
+        return folder.is_dir() and is_export(list(table_files(folder)))
+    except OSError:
+        return False
+
+
 def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
@@ -122,7 +136,7 @@ def _folder(folder: Path, prefix: str) -> tuple[list[TraceFile], list[LeftOut]]:
                 path=str(entry),
                 hint="wait for the writer, or remove the file and capture again",
             )
-        reason = _reason(entry)
+        reason = _reason(entry) or _read_elsewhere(entry, entries)
         if reason is None:
             files.append(TraceFile(entry, prefix + entry.name))
         else:
@@ -134,15 +148,27 @@ def _folder(folder: Path, prefix: str) -> tuple[list[TraceFile], list[LeftOut]]:
 
 def _reason(entry: Path) -> str | None:
     """Return why an entry of a folder is left out, or None for a trace by its name."""
+    if _is_tables(entry):
+        return None
     if entry.is_dir():
         return "graph-capture traces" if entry.name == "capture_traces" else "a sub-folder"
     if reason := next((reason for pattern, reason in _NOT_RANKS if pattern.search(entry.name)), None):
         return reason
-    if _TRACE.search(entry.name):
+    if _TRACE.search(entry.name) or entry.name.endswith(_NSYS):
         return None
     if entry.name.endswith(formats.SUFFIXES):
         return "an export of another profiler"
     return "no trace by its name"
+
+
+def _read_elsewhere(entry: Path, entries: list[Path]) -> str | None:
+    """Return the reason for leaving out a second form of one nsys capture, or None."""
+    stem = formats.stem(entry.name)
+    if stem == entry.name:
+        return None
+    forms = [other.name for other in entries if other.name != stem and formats.stem(other.name) == stem]
+    first = min(forms, key=lambda name: next((at for at, end in enumerate(_NSYS) if name.endswith(end)), len(_NSYS)))
+    return None if entry.name == first else f"the same capture as {first}"
 
 
 def _no_trace(folder: Path, entries: list[Path]) -> TraceEmptyError | UnsupportedFormatError:

@@ -59,7 +59,16 @@ def gpu_categories(events: pl.DataFrame) -> list[str]:
 def link(file: KinetoTables) -> Linked:
     """Make the tables of one rank; ids of another rank must not be among the events."""
     rows = _gpu_rows(file)
-    calls = _calls(file.events, rows)
+    return resolve(rows, _calls(file.events, rows))
+
+
+def resolve(rows: pl.DataFrame, calls: pl.DataFrame) -> Linked:
+    """Link the GPU rows of one process or rank to its host calls.
+
+    Args:
+        rows: `schema.KERNELS` without ``launch``; rows that cannot be used are among them.
+        calls: `schema.LAUNCHES` without the counts of rows, by start.
+    """
     rows, findings = _join(rows, calls)
     launches = _counted(calls, rows)
     reasons = _reasons(rows, launches)
@@ -95,17 +104,24 @@ def _calls(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     gpu = set(activities(categories.to_list())["category"])
     calls = [name for name in categories.filter(~categories.str.contains(_NO_CALL)) if name not in gpu]
     foreign = events.join(rows.select("event"), on="event", how="anti", maintain_order="left")
-    name = pl.col("name").cast(pl.String)
-    return (
-        foreign.filter(pl.col("correlation").is_not_null())
-        .filter(pl.col("ph").cast(pl.String) == "X", pl.col("category").cast(pl.String).is_in(calls))
-        .sort("start_ns", "event", nulls_last=True)
-        .with_columns(
-            pl.int_range(pl.len(), dtype=pl.UInt32).alias("launch"),
-            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
-            name.str.contains(_GRAPH, literal=True).alias("is_graph"),
-            name.str.contains(_MAKES_KERNEL).alias("is_kernel_launch"),
+    return as_calls(
+        foreign.filter(pl.col("correlation").is_not_null()).filter(
+            pl.col("ph").cast(pl.String) == "X", pl.col("category").cast(pl.String).is_in(calls)
         )
+    )
+
+
+def as_calls(events: pl.DataFrame) -> pl.DataFrame:
+    """Sort and number host calls, and tell by their names what they launch."""
+    kinds = schema.strings(events, "name")
+    enum = events.schema["name"]
+    graph = kinds.filter(kinds.str.contains(_GRAPH, literal=True)).cast(enum)
+    makes_kernel = kinds.filter(kinds.str.contains(_MAKES_KERNEL)).cast(enum)
+    return events.sort("start_ns", "event", nulls_last=True).with_columns(
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("launch"),
+        (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+        pl.col("name").is_in(graph.implode()).alias("is_graph"),
+        pl.col("name").is_in(makes_kernel.implode()).alias("is_kernel_launch"),
     )
 
 
@@ -139,7 +155,7 @@ def _counted(calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
         .group_by("launch")
         .agg(
             pl.len().cast(pl.UInt32).alias("device_rows"),
-            (pl.col("activity") == "kernel").sum().cast(pl.UInt32).alias("kernel_rows"),
+            pl.col("activity").is_in(["kernel", "graph"]).sum().cast(pl.UInt32).alias("kernel_rows"),
         )
     )
     return (

@@ -14,12 +14,15 @@ import polars as pl
 from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.store.subject import find_run
-from moeprof.traces import folder, kineto, ranks
+from moeprof.traces import folder, formats, kineto, ranks
 from moeprof.traces.folder import Found, LeftOut, TraceFile
+from moeprof.traces.formats import Format
 from moeprof.traces.kineto import KinetoTables
 from moeprof.traces.link import link
 from moeprof.traces.markers import markers
 from moeprof.traces.metadata import metadata
+from moeprof.traces.nsys import reports
+from moeprof.traces.nsys.ranks import read as read_nsys
 from moeprof.traces.trace import RankTrace, Trace
 from moeprof.wording import listed
 
@@ -104,6 +107,8 @@ def _read(
     file: TraceFile, named: frozenset[Path], *, recover: bool, keep: frozenset[str] | None
 ) -> list[RankTrace] | _Failed:
     try:
+        if file.path.is_dir() or formats.recognise(file.path) is not Format.TORCH:
+            return _nsys(file, keep)
         tables = kineto.read(file.path, recover=recover, skip_categories=SKIPPED_CATEGORIES if keep is None else ())
     except (NotATraceError, UnsupportedFormatError) as error:
         if file.path in named:
@@ -113,6 +118,20 @@ def _read(
         kept = pl.col("category").cast(pl.String).is_in(list(keep))
         tables = kineto.subset(tables, tables.events.filter(kept))
     return _rank_traces(file, tables)
+
+
+def _nsys(file: TraceFile, keep: frozenset[str] | None) -> list[RankTrace]:
+    """Read an export of Nsight Systems; a report is exported first."""
+    found = read_nsys(reports.exported(file.path), name=file.path.name, source=file.source)
+    if keep is None or "*" in keep:
+        return found
+    return [_kept(rank, keep) for rank in found]
+
+
+def _kept(rank: RankTrace, keep: frozenset[str]) -> RankTrace:
+    """Leave the events of other categories out; the tables made of them keep their rows."""
+    kept = pl.col("category").cast(pl.String).is_in(list(keep))
+    return replace(rank, events=rank.events.filter(kept))
 
 
 def _rank_traces(file: TraceFile, tables: KinetoTables) -> list[RankTrace]:

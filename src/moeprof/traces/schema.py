@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import polars as pl
 
-ACTIVITIES = ("kernel", "memcpy", "memset")
+#: "graph": a whole graph replay, where a capture recorded nothing finer.
+ACTIVITIES = ("kernel", "memcpy", "memset", "graph")
 ACTIVITY = pl.Enum(ACTIVITIES)
 
 ANY_ENUM = pl.Enum
@@ -82,7 +83,7 @@ LAUNCHES: Schema = {
     "correlation": pl.UInt64,
     "external_id": pl.UInt64,
     "device_rows": pl.UInt32,  # GPU rows linked to it: kernels, memcpys, memsets
-    "kernel_rows": pl.UInt32,  # of these, kernels
+    "kernel_rows": pl.UInt32,  # of these, kernels (whole graphs where the capture recorded nothing finer)
     "is_graph": pl.Boolean,  # cudaGraphLaunch, hipGraphLaunch ...
     "is_kernel_launch": pl.Boolean,  # a call that always makes a kernel row (graph launches too): none means a lost record
 }

@@ -145,13 +145,29 @@ def test_the_most_frequent_value_over_ranks_stands_for_a_side() -> None:
     assert (findings[0].severity, findings[0].rank) == ("warning", None)
 
 
-def test_ranks_that_disagree_evenly_give_the_smaller_value() -> None:
-    # GIVEN two ranks with one value each
-    ranks = [rank([Kernel("k", "norm", n)], key=f"rank{i}") for i, n in enumerate((9, 4))]
-    # WHEN either order is compared
-    values = [compare(report(*order), report(rank([NORM]))).structure[0].base for order in (ranks, ranks[::-1])]
-    # THEN the order of ranks does not decide
-    assert values == [4, 4]
+def test_ranks_that_disagree_evenly_give_the_figures_of_one_of_them() -> None:
+    # GIVEN two ranks, each with more of something than the other
+    one = rank([Kernel("k", "norm", 9), Kernel("q", "quant", 1)], key="rank0", pairs=pairs((42, 2, 0)))
+    other = rank([Kernel("k", "norm", 4), Kernel("q", "quant", 3)], key="rank1", pairs=pairs((42, 3, 0)))
+    for order in ((one, other), (other, one)):
+        # WHEN either order is compared
+        result = compare(report(*order), report(rank([NORM])))
+        # THEN the figures are all those of the first by name, a set that this rank has, and the finding says so
+        assert [(row.class_, row.base) for row in result.structure] == [("norm", 9), ("quant", 1)]
+        assert {row.name: row.base for row in result.kernels if row.base} == {"k": 9, "q": 1}
+        assert result.pairs.ag_rs.base == 44
+        assert all("rank0" in finding.message.split(";")[1] for finding in found(result, "ranks-differ"))
+
+
+def test_the_rank_that_agrees_with_most_others_decides_where_all_differ() -> None:
+    # GIVEN three ranks of which the first stands alone in one figure, and all differ in another
+    ranks = [
+        rank([Kernel("k", "norm", norm), Kernel("q", "quant", quant)], key=f"rank{number}")
+        for number, (norm, quant) in enumerate([(1, 5), (2, 6), (2, 7)])
+    ]
+    # WHEN compared THEN the most frequent value is kept, and the other figure comes from a rank that has it
+    result = compare(report(*ranks), report(rank([NORM])))
+    assert [(row.class_, row.base) for row in result.structure] == [("norm", 2), ("quant", 6)]
 
 
 def test_a_class_absent_from_one_rank_counts_as_0_there() -> None:
@@ -179,10 +195,10 @@ def test_pairs_that_differ_between_ranks_are_a_finding() -> None:
     ranks = [rank([NORM], key=f"rank{n}", pairs=pairs((42, n, 0))) for n in (3, 2)]
     # WHEN compared with itself
     result = compare(report(*ranks), report(*ranks))
-    # THEN the figures that differ are named on each side, the smaller value standing for the side
+    # THEN the figures that differ are named on each side, one rank's values standing for the side
     told = {(one.evidence["side"], one.evidence["figure"]) for one in found(result, "ranks-differ")}
     assert told == {(side, figure) for side in ("base", "candidate") for figure in ("per_iteration", "draft")}
-    assert result.pairs.ag_rs == PairChange(44, 44)
+    assert result.pairs.ag_rs == PairChange(44, 44)  # of rank2, the first by name
 
 
 def test_pairs_are_per_iteration() -> None:
@@ -398,8 +414,9 @@ def test_what_ranks_disagree_on_is_said_once() -> None:
     result = compare(base, report(rank([NORM])))
     # THEN only the findings that name the value used remain
     assert [one.message for one in found(result, "ranks-differ")] == [
-        "launches of norm in target per iteration differ between ranks (rank1: 1, rank2: 2); 1 is used",
-        "launches per iteration of 1 kernel differ between ranks; the most frequent values are used",
+        "launches of norm in target per iteration differ between ranks (rank1: 1, rank2: 2); 1, that of rank1, is used",
+        "launches per iteration of 1 kernel differ between ranks; the most frequent values are used, where there is none "
+        "those of rank1",
     ]
 
 

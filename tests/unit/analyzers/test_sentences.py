@@ -75,11 +75,12 @@ def test_gemm_pairs_alone_are_told() -> None:
 def test_gemm_pairs_that_changed_in_no_single_phase_are_told() -> None:
     # GIVEN ranks that have their one pair in different phases, and an arm without pairs
     ranks = [
-        rank([NORM], key=key, pairs=pairs((0, 0, 0), where)) for key, where in (("a", (1, 0, 0)), ("b", (0, 1, 0)))
+        rank([NORM], key=key, pairs=pairs((0, 0, 0), where))
+        for key, where in (("a", (1, 0, 0)), ("b", (0, 1, 0)), ("c", (0, 0, 1)))
     ]
     # WHEN compared
     sentences = compare(report(*ranks), report(rank([NORM], key="a"), rank([NORM], key="b"))).summary
-    # THEN each phase's value is that of the rank without, and the sum is told
+    # THEN each phase's value is that of the two ranks without, and the sum is told
     assert sentences[0] == "GEMM pairs 1 -> 0 per iteration"
 
 

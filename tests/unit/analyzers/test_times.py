@@ -146,6 +146,7 @@ def test_a_launch_counts_for_the_iteration_that_launched_it() -> None:
         kernel_sum=Spread(32, 30, 35),
         comm_exposed=Spread(7, 0, 15),
         phases=PhaseTimes(target=Spread(30, 20, 40), draft=Spread(7, 0, 15), sample=Spread(0, 0, 0)),
+        wall_iterations=2,
     )
 
 
@@ -158,7 +159,7 @@ def test_transient_and_uncounted_iterations_are_left_out() -> None:
     # WHEN times are taken per iteration
     times = per_iteration_times(iteration_times(attribution))
     # THEN two are steady, and only one of them has a wall time
-    assert times.iterations == 2
+    assert (times.iterations, times.wall_iterations) == (2, 1)
     assert times.wall == Spread(107, 107, 107)
     assert times.kernel_sum == Spread(3, 2, 4)
 
@@ -182,7 +183,7 @@ def test_a_cpu_only_trace_has_wall_times_only() -> None:
     times = per_iteration_times(iteration_times(attribution))
     # THEN GPU times are None
     nothing = PhaseTimes(None, None, None)
-    assert times == PerIterationTimes(2, Spread(45, 40, 50), None, None, None, nothing)
+    assert times == PerIterationTimes(2, Spread(45, 40, 50), None, None, None, nothing, wall_iterations=2)
 
 
 def test_without_iterations_there_is_no_time_per_iteration() -> None:
@@ -192,7 +193,7 @@ def test_without_iterations_there_is_no_time_per_iteration() -> None:
     unmarked = per_iteration_times(iteration_times(_attribution(launches, family=None)))
     spinning = per_iteration_times(iteration_times(_attribution(launches, (0, 50, True, True))))
     # THEN there are none
-    assert unmarked == PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None))
+    assert unmarked == PerIterationTimes(0, None, None, None, None, PhaseTimes(None, None, None), wall_iterations=0)
     assert spinning == unmarked
 
 

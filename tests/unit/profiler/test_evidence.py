@@ -105,3 +105,15 @@ def test_a_profiler_that_stops_by_itself(config: Config, held: int, most: int | 
     )  # fmt: skip
     results = {item.name: item.outcome for item in judge(evidence, config.gates)}
     assert results["traces-complete"] == outcome
+
+
+def test_what_not_all_arms_share_is_recorded_as_their_own(config: Config, tmp_path: Path) -> None:
+    # GIVEN two arms with a seed in common, a back end each, and a variable that one of them sets
+    arms = {
+        "base": Arm("base", ("--seed", "0", "--moe-backend", "humming"), {}, Server(model="m"), Expect()),
+        "mega": Arm("mega", ("--moe_backend=mega", "--seed", "0"), {"X": "1"}, Server(model="m"), Expect()),
+    }
+    ordered = order(replace(config, arms=arms))
+    # WHEN a manifest is made THEN it names what makes an arm, whichever it is
+    built, _ = manifest(ordered, tmp_path, Findings(started="2026-11-30T20:37:30Z"), "2026-11-30T20:40:00Z")
+    assert built.extra["own"] == ["env.X", "flags.moe-backend"]

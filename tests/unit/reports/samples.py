@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from moeprof.analyzers.accuracy.compare import compare_accuracy
+from moeprof.analyzers.accuracy.results import AccuracyRow, Evaluation
 from moeprof.analyzers.claims.results import ClaimRow
+from moeprof.analyzers.durations import compare as durations
+from moeprof.analyzers.durations.results import KernelTimeRow
+from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.results import (
     AcrossRanks,
     AgRsPairs,
@@ -337,6 +342,34 @@ def serving_row() -> ServingRow:
         worst_not_excluded=0.0777,
         notes=("a note",),
     )
+
+
+def accuracy_row() -> AccuracyRow:
+    """Return a row that is there in every member."""
+    outcomes = tuple(number % 10 != 0 for number in range(200))
+    base = [Evaluation("gsm8k", 200, (180,), f"base{number}.json", (0,), 5, outcomes) for number in range(2)]
+    candidate = [Evaluation("gsm8k", 200, (180,), "mega.json", (1,), 5, outcomes)]
+    (row,) = compare_accuracy(base, candidate, margin=0.05)
+    (unstated,) = compare_accuracy(base, candidate)
+    return replace(row, needed=unstated.needed)
+
+
+def environment_row() -> EnvironmentRow:
+    """Return a row that is there in every member."""
+    return EnvironmentRow("git.revision", "abc", "def", True, "base blocks", (0, 2), False, True)
+
+
+def kernel_time_row() -> KernelTimeRow:
+    """Return a kernel that became slower, with every member."""
+    return KernelTimeRow(
+        "norm", "norm", "target", 42, 42, 50_050, 55_050, 5_000, 1.1, (1.08, 1.12), 1e-6, 1e-5, 1e-4, "slower", False
+    )
+
+
+def tested_time_row() -> TimeRow:
+    """Return a time with its test."""
+    sides = [[100, 104, 98, 101, 99, 103]], [[120, 118, 123, 119, 122, 121]]
+    return TimeRow("wall", None, 100, 120, 1.2, durations.interval(*sides), "", "", durations.compare(*sides))
 
 
 def claim_row() -> ClaimRow:

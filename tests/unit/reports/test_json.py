@@ -56,7 +56,15 @@ def test_a_report_obeys_its_schema(number: int) -> None:
 
 def test_a_diff_obeys_its_schema() -> None:
     # GIVEN the shipped schema WHEN a diff is rendered THEN it is valid, and every key is described
-    full = replace(samples.diff(), serving=(samples.serving_row(),), claims=(samples.claim_row(),))
+    full = replace(
+        samples.diff(),
+        serving=(samples.serving_row(),),
+        claims=(samples.claim_row(),),
+        accuracy=(samples.accuracy_row(),),
+        environment=(samples.environment_row(),),
+        time=(samples.tested_time_row(),),
+        kernel_times=(samples.kernel_time_row(),),
+    )
     value = json.loads(render_diff(full, "json", Look(), Outcome(1, "")))
     jsonschema.Draft202012Validator(schema("diff")).validate(value)
     assert unknown(value, schema("diff"), schema("diff")) == []

@@ -31,8 +31,8 @@ def left_out(folder: Path) -> dict[object, object]:
         ("case.kernels.json", "kernel summary"),
         ("profiler_out_0.txt", "no trace by its name"),
         ("README.md", "no trace by its name"),
-        ("report.sqlite", "an export of another profiler"),
-        ("report.nsys-rep", "an export of another profiler"),
+        ("report.parquet", "an export of another profiler"),
+        ("report.arrow", "an export of another profiler"),
     ],
 )
 def test_what_is_no_rank_is_named_and_left_out(tmp_path: Path, name: str, reason: str) -> None:

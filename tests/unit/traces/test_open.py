@@ -123,14 +123,36 @@ def test_errors_carry_class_place_and_advice(
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(
-    "head", [b"SQLite format 3\x00", b"PAR1", b"ARROW1\x00\x00", b"NVIDIA Tegra Profiler Report 2023@4@4@54-"]
+    ("head", "said"),
+    [
+        (b"PAR1", "one table in Parquet or Arrow"),
+        (b"ARROW1\x00\x00", "one table in Parquet or Arrow"),
+        (b"\xff\xff\xff\xff\x10\x00", "one table in Parquet or Arrow"),
+        (b"NVIDIA Tegra Profiler Report 9023@4@4@54-", "a report of Nsight Systems 9023.4"),
+        (b"NVIDIA Nsight Systems Stream 2023.4.4.54-", "a stream of Nsight Systems 2023.4"),
+    ],
 )
-def test_exports_of_nsight_systems_are_not_read_yet(tmp_path: Path, head: bytes, compressed: bool) -> None:
+def test_files_of_nsight_systems_that_only_nsys_reads_are_told_by_content(
+    tmp_path: Path, head: bytes, said: str, compressed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # GIVEN a machine without nsys, and such a file under the name of a trace
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("MOEPROF_NSYS", raising=False)
     path = tmp_path / "rank0.json"
     path.write_bytes(gzip.compress(head + b"rest") if compressed else head + b"rest")
-    with pytest.raises(UnsupportedFormatError, match="Nsight Systems exports are not read yet") as caught:
+    with pytest.raises(UnsupportedFormatError, match=said) as caught:
         open_trace(path)
     assert caught.value.exit_code == 2
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_database_that_is_cut_is_told_by_content(tmp_path: Path, compressed: bool) -> None:
+    path = tmp_path / "rank0.json"
+    text = b"SQLite format 3\x00rest"
+    path.write_bytes(gzip.compress(text) if compressed else text)
+    with pytest.raises(TraceTruncatedError, match="ends inside the database"):
+        open_trace(path)
 
 
 def test_recover_marks_the_rank_as_partial(tmp_path: Path) -> None:
@@ -290,9 +312,9 @@ def test_sqlite_made_by_sqlite_is_recognised(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE t (x)")
     connection.commit()
     connection.close()
-    with pytest.raises(UnsupportedFormatError):
+    with pytest.raises(NotATraceError, match="Nsight Systems did not write"):
         open_trace(path)
-    with pytest.raises(UnsupportedFormatError):
+    with pytest.raises(NotATraceError):
         open_trace(tmp_path)
 
 

@@ -13,7 +13,6 @@ from moeprof.errors import (
     ManyDocumentsError,
     TraceEmptyError,
     TraceMalformedError,
-    UnsupportedFormatError,
 )
 from moeprof.traces.open import open_trace
 from moeprof.traces.trace import RankTrace, Trace
@@ -46,7 +45,7 @@ def test_odd_files_give_their_kernels_sums_and_ranks(shared_traces: Path) -> Non
     checked = 0
     for entry in json.loads((odd / "expect.json").read_text()):
         name, values = entry["file"].rstrip("/"), entry["values"]
-        if name in REFUSED or name.endswith(".sqlite"):
+        if name in REFUSED:
             continue
         # WHEN it is opened
         found = open_trace(odd / name)
@@ -69,7 +68,7 @@ def test_odd_files_give_their_kernels_sums_and_ranks(shared_traces: Path) -> Non
         if "host_launches" in values:
             assert [rank.launches.height for rank in found] == [values["host_launches"]], name
         checked += 1
-    assert checked == 37
+    assert checked == 45
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -120,16 +119,18 @@ def test_the_capture_sidecar_is_named_and_left_out(shared_traces: Path) -> None:
     assert [f.evidence["names"] for f in found.findings if f.slug == "left-out"] == [["capture_traces/"]]
 
 
-def test_exports_of_nsight_systems(shared_traces: Path) -> None:
-    for path in (
-        "odd/61_nsys_nvtx_v3.sqlite",
-        "nsys/h200/node.sqlite.gz",
-        "nsys/cpu/base_2023.4.nsys-rep",
-        "nsys/h200",
-        "nsys/cpu",
-    ):
-        with pytest.raises(UnsupportedFormatError):
-            open_trace(shared_traces / path)
+def test_exports_of_one_capture_beside_each_other_are_read_once(shared_traces: Path) -> None:
+    # GIVEN a folder with SQLite, Parquet, Arrow and the report of three captures of two workers
+    found = open_trace(shared_traces / "nsys" / "cpu")
+    # THEN each capture is read once, and the other forms are named
+    assert len(found) == 8
+    reasons = {str(f.evidence["reason"]) for f in found.findings if f.slug == "left-out"}
+    assert "the same capture as base_2023.4.sqlite.gz" in reasons
+
+
+def test_a_report_is_read_through_the_export_beside_it(shared_traces: Path) -> None:
+    report = shared_traces / "nsys" / "cpu" / "base_2022.4.nsys-rep"
+    assert open_trace(report).ranks == open_trace(report.with_name("base_2022.4.sqlite.gz")).ranks
 
 
 # file: rank key, world size, events, kernels, graph launches, graph kernels, orphans (of all GPU rows), kernel sum

@@ -118,9 +118,9 @@ fn every_change_in_the_midst_of_events_as_expected() {
     for new in [false, true] {
         let kinds: Vec<usize> = (0..32).collect();
         assert_same(document(&kinds, &[], new).as_bytes());
-        for change in 0..CHANGES.len() {
+        for (change, (text, _)) in CHANGES.iter().enumerate() {
             // Where a change does not apply to an event, another place has been tried.
-            for place in (16..24).filter(|&place| event(kinds[place], place, new).contains(CHANGES[change].0)).take(2) {
+            for place in (16..24).filter(|&place| event(kinds[place], place, new).contains(text)).take(2) {
                 assert_same(document(&kinds, &[(place, change)], new).as_bytes());
             }
         }

@@ -14,7 +14,8 @@ from moeprof.analyzers.comparison.differences import (
     structure_rows,
     time_rows,
 )
-from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
+from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, obstacle
+from moeprof.analyzers.comparison.kernel_times import kernel_time_rows
 from moeprof.analyzers.comparison.sentences import Material, summarise
 from moeprof.analyzers.comparison.sides import Side, view
 from moeprof.analyzers.comparison.steadiness import Unsteady, unsteady, varying, varying_finding
@@ -28,6 +29,7 @@ from moeprof.analyzers.results import (
     StructureRow,
     Verdict,
 )
+from moeprof.findings import in_order
 
 
 def compare(base: Report, candidate: Report) -> Diff:
@@ -80,6 +82,7 @@ def compare(base: Report, candidate: Report) -> Diff:
         claims=(),
         verdict=verdict,
         findings=in_order(findings),
+        kernel_times=kernel_time_rows(before, after) if why is None else (),
     )
 
 

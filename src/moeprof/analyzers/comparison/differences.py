@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moeprof.analyzers.comparison.sides import PAIR_FIGURES, ClassKey, PairKind, Side
+from moeprof.analyzers.durations import compare as durations
 from moeprof.analyzers.medians import median
 from moeprof.analyzers.results import Change, KernelRow, PairChange, PairChanges, StructureRow, TimeRow
 from moeprof.analyzers.tables import CLASSES, PHASES
 from moeprof.wording import duration
 
 METHOD = "median over steady iterations of each rank, median over ranks"
+TESTED = "95 % interval: ratio of means, autocorrelation of the iterations allowed for"
 NOTE = "within these two captures; not a serving-speed claim"
 METRICS: tuple[tuple[str, str | None], ...] = (
     ("wall", None),
@@ -123,7 +125,11 @@ def _time_row(base: Side, candidate: Side, metric: str, phase: str | None, *, co
     notes.extend(_apart(name, values) for name, values in medians.items() if _lie_apart(values))
     # A ratio to or from 0 has no inverse, and a comparison must be the same from either side.
     ratio = after / before if comparable and before and after else None
-    return TimeRow(metric, phase, before, after, ratio, None, METHOD, "; ".join(notes))
+    values = base.steady(metric, phase), candidate.steady(metric, phase)
+    test = durations.compare(*values) if comparable else None
+    interval = durations.interval(*values) if ratio is not None and test is not None else None
+    method = METHOD if interval is None else f"{METHOD}; {TESTED}"
+    return TimeRow(metric, phase, before, after, ratio, interval, method, "; ".join(notes), test)
 
 
 def _lie_apart(values: tuple[tuple[str, int], ...]) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
 from moeprof.analyzers.comparison.differences import BackendChange, class_order
-from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, Votes, label, window_totals
-from moeprof.findings import Finding, JsonValue, order
+from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, label, window_totals
+from moeprof.analyzers.comparison.votes import Votes
+from moeprof.findings import Finding, JsonValue
 from moeprof.wording import plural
 
 
@@ -90,11 +90,6 @@ def iterations_text(side: Side) -> str:
     return " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1]))) if numbers else "some"
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings worst first, ties by their evidence."""
-    return tuple(sorted(findings, key=lambda found: (order(found), json.dumps(found.to_dict(), sort_keys=True))))
-
-
 def _carried(side: Side) -> Iterable[Finding]:
     for found in side.report.findings:
         # What ranks disagree on is said above, with the value that stands for the side.
@@ -138,16 +133,18 @@ def _ranks_differ(side: Side) -> Iterable[Finding]:
             {"name": name, "class": class_, "phase": phase, "values": votes.to_dict()}
             for (name, class_, phase), votes in kernels.items()
         ]
-        message = (
-            f"launches per iteration of {plural(len(kernels), side.ranks[0].launch_unit)} differ between ranks; "
-            "the most frequent values are used"
-        )
+        how = "the most frequent values are used"
+        if any(votes.tied for votes in kernels.values()):
+            how += f", where there is none those of {side.standing}"
+        unit = plural(len(kernels), side.ranks[0].launch_unit)
+        message = f"launches per iteration of {unit} differ between ranks; {how}"
         yield Finding("ranks-differ", "warning", message, None, {"side": side.name, "kernels": listed})
 
 
 def _differing(what: str, votes: Votes, evidence: dict[str, JsonValue]) -> Finding:
     values = ", ".join(f"{rank}: {'no data' if value is None else value}" for rank, value in votes.by_rank)
-    message = f"{what} per iteration differ between ranks ({values}); {votes.value} is used"
+    whose = f", that of {votes.standing}," if votes.tied else ""
+    message = f"{what} per iteration differ between ranks ({values}); {votes.value}{whose} is used"
     return Finding("ranks-differ", "warning", message, None, evidence)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from moeprof.analyzers.commonest import commonest_kind, commonest_of
+from moeprof.analyzers.commonest import commonest_kind
+from moeprof.analyzers.comparison.votes import Votes, standing_rank
 from moeprof.analyzers.results import PerIterationTimes, RankReport, Report, Spread
-from moeprof.findings import JsonValue
 
 SideName: TypeAlias = Literal["base", "candidate"]
 PairKind: TypeAlias = Literal["ag_rs", "moe_gemm"]
@@ -27,27 +27,6 @@ Key = TypeVar("Key", ClassKey, KernelKey)
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
-    """One figure by rank, in order of the rank's label."""
-
-    by_rank: tuple[tuple[str, int | None], ...]
-
-    @property
-    def value(self) -> int | None:
-        """Return the commonest value; None where no rank has data."""
-        return commonest_of(value for _, value in self.by_rank if value is not None)
-
-    @property
-    def agree(self) -> bool:
-        """Tell whether all ranks have the same value."""
-        return len({value for _, value in self.by_rank}) <= 1
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return the values by rank for a finding's evidence."""
-        return dict(self.by_rank)
-
-
-@dataclass(frozen=True, slots=True)
 class Side:
     """A report seen as one side.
 
@@ -59,6 +38,7 @@ class Side:
         iterations: Iterations counted, by rank label.
         classes: Launches per iteration of each class and phase.
         kernels: The same by full kernel name.
+        standing: Label of the rank whose values stand for the side where the ranks' are equally frequent; None without ranks.
     """
 
     name: SideName
@@ -68,6 +48,7 @@ class Side:
     iterations: Votes
     classes: Mapping[ClassKey, Votes]
     kernels: Mapping[KernelKey, Votes]
+    standing: str | None = None
 
     def launches(self, key: ClassKey) -> int | None:
         """Return a class's launches per iteration: 0 where the class is absent, None where nothing was counted."""
@@ -91,9 +72,18 @@ class Side:
 
     def pair(self, kind: PairKind, figure: str) -> Votes:
         """Return one pair figure by rank."""
-        return Votes(
-            tuple((label(rank), cast("int | None", getattr(getattr(rank.pairs, kind), figure))) for rank in self.ranks)
+        by_rank = tuple(
+            (label(rank), cast("int | None", getattr(getattr(rank.pairs, kind), figure))) for rank in self.ranks
         )
+        return Votes(by_rank, self.standing)
+
+    def steady(self, metric: str, phase: str | None) -> tuple[tuple[int, ...], ...]:
+        """Return a time of every steady iteration, by rank; empty where a rank carries no values iteration by iteration."""
+        name = f"{metric if phase is None else phase}_ns"
+        series = [rank.series.times for rank in self.ranks if rank.series is not None]
+        if len(series) < len(self.ranks):
+            return ()
+        return tuple(tuple(times.filter(~times["transient"])[name].drop_nulls().to_list()) for times in series)
 
     def medians(self, metric: str, phase: str | None) -> tuple[tuple[str, int], ...]:
         """Return the median of a time over steady iterations, by rank label; ranks without it are left out."""
@@ -128,7 +118,7 @@ def view(name: SideName, report: Report) -> Side:
     kernels = {
         label(rank): {(row.name, row.class_, row.phase): row.per_iteration for row in rank.kernels} for rank in ranks
     }
-    return Side(
+    side = Side(
         name=name,
         report=report,
         ranks=ranks,
@@ -137,6 +127,11 @@ def view(name: SideName, report: Report) -> Side:
         classes=_votes(classes),
         kernels=_votes(kernels),
     )
+    pairs = [side.pair(kind, figure) for kind, figures in PAIR_FIGURES.items() for figure in figures]
+    standing = standing_rank((*side.classes.values(), *side.kernels.values(), *pairs))
+    decided = {key: replace(votes, standing=standing) for key, votes in side.classes.items()}
+    by_kernel = {key: replace(votes, standing=standing) for key, votes in side.kernels.items()}
+    return replace(side, classes=decided, kernels=by_kernel, standing=standing)
 
 
 def label(rank: RankReport) -> str:

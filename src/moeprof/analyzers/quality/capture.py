@@ -88,7 +88,7 @@ def without_times(rank_trace: RankTrace, attribution: Attribution) -> Iterator[F
 
 def without_gpu_activity(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Finding]:
     """Warn of a trace with host events or markers and no kernel."""
-    kernels = int((rank_trace.kernels["activity"] == "kernel").sum())
+    kernels = int(rank_trace.kernels["activity"].is_in(["kernel", "graph"]).sum())
     timed = _timed_events(rank_trace)
     if kernels or not timed:
         return

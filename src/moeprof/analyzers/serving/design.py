@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from moeprof.analyzers.serving.results import ArmSamples, Drift, Label, ServingSample
-from moeprof.wording import listed
+from moeprof.wording import listed, signed
 
 _LEAST_A = 2
 _LEAST_B = 3
@@ -94,7 +94,7 @@ def label(found: Design, change: Fraction | None, drift: Drift | None) -> tuple[
     if drift.drift is not None and change is not None and abs(drift.drift) > abs(change) / 2:
         return (
             "A/B/A, drifted",
-            f"the base arm drifted by {drift.drift:+.2%}, more than half of the change of {float(change):+.2%}",
+            f"the base arm drifted by {signed(drift.drift)}, more than half of the change of {signed(float(change))}",
         )
     return "A/B/A complete", ""
 

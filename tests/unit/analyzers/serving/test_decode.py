@@ -91,7 +91,7 @@ def test_labels_and_verdicts(compared: ServingComparison) -> None:
         "median_ttft_ms": ("A/B/A, drifted", "regressed", "shown"),
     }
     ttft = row_of(compared, "median_ttft_ms")
-    assert ttft.label_because == "the base arm drifted by +20.82%, more than half of the change of +26.81%"
+    assert ttft.label_because == "the base arm drifted by +20.82 %, more than half of the change of +26.81 %"
 
 
 def test_what_is_not_compared(compared: ServingComparison) -> None:

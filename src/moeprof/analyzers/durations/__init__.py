@@ -1,0 +1,1 @@
+"""Durations that follow each other: samples, tests and intervals, and many tests at once. Numbers in, numbers out."""
