@@ -26,7 +26,10 @@ def test_layers_and_drafts_are_counted_by_either_family(family: str) -> None:
     assert (gemm.target, gemm.draft, gemm.per_iteration, gemm.constant, gemm.unmatched) == (7, 3, 10, True, 0)
     assert seen.pairs.ag_rs.per_iteration == 0
     # AND launches divide into phases: 257 of the target, 374 of the drafts, 16 of sampling
-    phases = {phase: sum(row.per_iteration or 0 for row in seen.counts if row.phase == phase) for phase in ("target", "draft", "sample")}
+    phases = {
+        phase: sum(row.per_iteration or 0 for row in seen.counts if row.phase == phase)
+        for phase in ("target", "draft", "sample")
+    }
     assert phases == {"target": 257, "draft": 374, "sample": 16}
     # AND the one attention layer of each target layer is there: 8 with their helpers, 3 in the drafts
     attention = {row.phase: row.per_iteration for row in seen.counts if row.class_ == "kv_cache"}
