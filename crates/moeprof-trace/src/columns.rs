@@ -320,6 +320,15 @@ impl Texts {
         true
     }
 
+    /// Makes an array of the rows so far and forgets them; the codes of texts stay what they are.
+    fn take_array(&mut self) -> ArrayRef {
+        let text = |code| std::str::from_utf8(self.distinct.bytes(code)).unwrap_or_default();
+        let array = Arc::new(self.codes.iter().map(|code| code.map(text)).collect::<StringArray>());
+        self.codes.clear();
+        self.bytes = 0;
+        array
+    }
+
     fn into_array(self) -> ArrayRef {
         let text = |code| std::str::from_utf8(self.distinct.bytes(code)).unwrap_or_default();
         Arc::new(self.codes.iter().map(|code| code.map(text)).collect::<StringArray>())
@@ -357,7 +366,7 @@ const _: () = {
 pub(crate) type Shape = [u64; WORDS];
 
 /// Returns the shape among the values of an event; `present` has a bit for each field with a value.
-#[inline]
+#[inline(always)]
 pub(crate) fn shape_of(values: &[u64; FIELDS + 1], present: u64) -> Shape {
     let present = present >> SHAPE_AT & SHAPE_BITS;
     let mut shape = [present; WORDS];
@@ -404,6 +413,15 @@ impl DeviceArgs {
                 true
             })
         }) && renumber(&mut self.shape, &codes.shapes)
+    }
+
+    /// Makes a batch of the rows so far and forgets them.
+    pub(crate) fn take_batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        let batch = self.to_batch(&self.shapes)?;
+        self.row.clear();
+        self.shape.clear();
+        (self.bytes, self.node) = Default::default();
+        Ok(batch)
     }
 
     /// Writes the numbers of the shapes out, one column after the other.
@@ -463,16 +481,17 @@ impl CollectiveArgs {
         self.texts.iter_mut().zip(&other.texts).all(|(column, other)| column.append(other))
     }
 
-    pub(crate) fn into_batch(self) -> Result<RecordBatch, ArrowError> {
-        let mut columns = vec![("row", false, dense::<UInt32Type>(self.row))];
-        for (field, column) in COLLECTIVE_TEXTS.into_iter().zip(self.texts) {
-            columns.push((field.column(), true, column.into_array()));
+    /// Makes a batch of the rows so far and forgets them.
+    pub(crate) fn take_batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        let mut columns = vec![("row", false, dense::<UInt32Type>(std::mem::take(&mut self.row)))];
+        for (field, column) in COLLECTIVE_TEXTS.into_iter().zip(&mut self.texts) {
+            columns.push((field.column(), true, column.take_array()));
         }
-        for (field, column) in COLLECTIVE_NUMBERS.into_iter().zip(self.numbers) {
-            columns.push((field.column(), true, column.into_array()));
+        for (field, column) in COLLECTIVE_NUMBERS.into_iter().zip(&mut self.numbers) {
+            columns.push((field.column(), true, std::mem::take(column).into_array()));
         }
-        for (field, column) in COLLECTIVE_IDS.into_iter().zip(self.ids) {
-            columns.push((field.column(), true, column.into_array()));
+        for (field, column) in COLLECTIVE_IDS.into_iter().zip(&mut self.ids) {
+            columns.push((field.column(), true, std::mem::take(column).into_array()));
         }
         batch(columns)
     }
@@ -497,15 +516,17 @@ impl Labels {
         self.value.append(&other.value)
     }
 
-    pub(crate) fn into_batch(self) -> Result<RecordBatch, ArrowError> {
-        batch(vec![("row", false, dense::<UInt32Type>(self.row)), ("value", false, self.value.into_array())])
+    /// Makes a batch of the rows so far and forgets them.
+    pub(crate) fn take_batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        let rows = std::mem::take(&mut self.row);
+        batch(vec![("row", false, dense::<UInt32Type>(rows)), ("value", false, self.value.take_array())])
     }
 }
 
-/// Distinct names.
-pub(crate) fn names(names: &Interner) -> Result<RecordBatch, ArrowError> {
+/// Distinct names, from some code on.
+pub(crate) fn names(names: &Interner, from: usize) -> Result<RecordBatch, ArrowError> {
     let mut column = StringViewBuilder::new();
-    for name in names.iter() {
+    for name in names.iter().skip(from) {
         column.append_value(std::str::from_utf8(name).unwrap_or_default());
     }
     batch(vec![("name", false, Arc::new(column.finish()) as ArrayRef)])

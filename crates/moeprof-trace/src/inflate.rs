@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use flate2::bufread::GzDecoder;
 
@@ -139,33 +139,41 @@ impl<B: BufRead> Read for Members<B> {
 /// What one thread hands to the other.
 pub(crate) enum Block {
     Text(Vec<u8>),
-    Failed(io::Error),
+    Failed { error: io::Error, zeros: bool },
     End { zeros: bool },
 }
 
+/// The end of the pipe into which text goes. Blocks that were read come back, so that their memory serves again.
+pub(crate) struct Pipe {
+    sender: SyncSender<Block>,
+    used: Receiver<Vec<u8>>,
+}
+
 /// Makes a pipe for [`inflate`] and [`Piped`].
-pub(crate) fn pipe() -> (SyncSender<Block>, Piped) {
+pub(crate) fn pipe() -> (Pipe, Piped) {
     let (sender, receiver) = sync_channel(WAITING);
-    (sender, Piped { receiver, block: Vec::new(), at: 0, zeros: false, ended: false })
+    let (returns, used) = channel();
+    (Pipe { sender, used }, Piped { receiver, returns, block: Vec::new(), at: 0, zeros: false, ended: false })
 }
 
 /// Inflates compressed data into a pipe, until its end or until nobody listens any more.
-pub(crate) fn inflate(reader: impl Read, limits: InflateLimits, pipe: &SyncSender<Block>) {
+pub(crate) fn inflate(reader: impl Read, limits: InflateLimits, pipe: &Pipe) {
     let mut members = members(reader, limits);
     loop {
-        let mut block = vec![0; BLOCK];
+        let mut block = pipe.used.try_recv().unwrap_or_default();
+        block.resize(BLOCK, 0);
         let (size, outcome) = fill(&mut members, &mut block);
         block.truncate(size);
-        if !block.is_empty() && pipe.send(Block::Text(block)).is_err() {
+        if !block.is_empty() && pipe.sender.send(Block::Text(block)).is_err() {
             return;
         }
         let last = match outcome {
             Ok(true) => continue,
             Ok(false) => Block::End { zeros: members.zeros() },
-            Err(error) => Block::Failed(error),
+            Err(error) => Block::Failed { error, zeros: members.zeros() },
         };
         // Where nobody listens there is nobody to tell.
-        let _ = pipe.send(last);
+        let _ = pipe.sender.send(last);
         return;
     }
 }
@@ -187,6 +195,7 @@ fn fill(reader: &mut impl Read, block: &mut [u8]) -> (usize, io::Result<bool>) {
 /// Text that another thread inflates.
 pub(crate) struct Piped {
     receiver: Receiver<Block>,
+    returns: Sender<Vec<u8>>,
     block: Vec<u8>,
     at: usize,
     zeros: bool,
@@ -204,10 +213,17 @@ impl Read for Piped {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.at == self.block.len() && !self.ended {
             match self.receiver.recv() {
-                Ok(Block::Text(block)) => (self.block, self.at) = (block, 0),
+                Ok(Block::Text(block)) => {
+                    let used = std::mem::replace(&mut self.block, block);
+                    self.at = 0;
+                    if used.capacity() > 0 {
+                        // The other thread may have come to its end.
+                        let _ = self.returns.send(used);
+                    }
+                }
                 Ok(Block::End { zeros }) => (self.zeros, self.ended) = (zeros, true),
-                Ok(Block::Failed(error)) => {
-                    self.ended = true;
+                Ok(Block::Failed { error, zeros }) => {
+                    (self.zeros, self.ended) = (zeros, true);
                     return Err(error);
                 }
                 Err(_) => return Err(io::Error::other("the thread that inflates is gone")),
