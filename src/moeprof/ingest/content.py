@@ -15,6 +15,7 @@ from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 from moeprof.wording import listed
 
 _CHUNK = 1 << 20
+_SNIFFED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,11 @@ def _order(key: _Key) -> tuple[str, int, str]:
 
 
 def _content(item: Assigned) -> ResultFile | None:
-    if Path(item.path).stat().st_size == 0:
-        raise ResultError("the file is empty", path=item.path, hint="its writer wrote nothing: leave it out")
+    with Path(item.path).open("rb") as file:
+        head = file.read(_SNIFFED).strip()
+    if head in (b"", b"[]"):
+        what = "is empty" if not head else "holds an empty list"
+        raise ResultError(f"the file {what}", path=item.path, hint="its writer wrote nothing: leave it out")
     return results_in(item.path)
 
 
@@ -132,6 +136,8 @@ def _is_trace(item: Assigned) -> bool:
 
 def _of_neither(error: MoeprofError, path: str) -> MoeprofError:
     if error.slug != "not-a-trace":
+        if "--recover" in (error.hint or ""):  # which this command has not
+            error.hint = "capture again; moeprof report PATH --recover shows what is whole of a trace"
         return error
     return ResultError(
         "neither a client's result, nor an evaluation, nor a trace",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import zlib
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moeprof.errors import ConflictError, ResultError
-from moeprof.traces.benchmarks.reading import recognise
+from moeprof.traces.benchmarks.reading import plain_of, recognise, utf8
 from moeprof.traces.benchmarks.results import BenchmarkPass, ResultFile
 
 _SNIFFED_BYTES = 65_536
@@ -19,6 +18,7 @@ _MOST_BYTES = 128 * 1024 * 1024
 _TRACE = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|ph)"\s*:')
 _RESULT = re.compile(rb'"(?:duration|completed|accuracy|num_questions|n-samples|results)"')
 _CLIENT = re.compile(rb'"(?:num_prompts|request_rate|request_throughput|completed|num_questions)"')
+_REPORT = re.compile(rb"= Serving Benchmark Result =|Running \S+ evaluation:")
 _LEAST_SHARED = 5
 _SLACK = 1.000001  # a float of a tie may lie a little beyond it
 _PARTS = re.compile(r"(\d+)")
@@ -61,16 +61,25 @@ def results_in(path: str) -> ResultFile | None:
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
     if _TRACE.search(head) or Path(path).stat().st_size > _MOST_BYTES:
         return None
+    content = Path(path).read_bytes()
     if not is_json:
-        return recognise(Path(path).read_bytes(), path)
-    if _RESULT.search(head) is None:
+        return recognise(content, path)
+    whole = _whole(content, path, head)  # in another order of keys, what tells a result may stand anywhere
+    if _RESULT.search(whole) is None and _REPORT.search(whole) is None:
         return None
     try:
-        return recognise(Path(path).read_bytes(), path)
+        return recognise(content, path)
     except ResultError as error:
-        if error.byte is not None and _CLIENT.search(head) is None:
+        if error.byte is not None and _CLIENT.search(whole) is None:
             return None  # no JSON at all, and nothing of a client in it: whoever reads traces says it better
         raise
+
+
+def _whole(content: bytes, path: str, head: bytes) -> bytes:
+    try:
+        return utf8(plain_of(content, path))
+    except ResultError:
+        return head
 
 
 def files_in(folder: str) -> list[str]:
@@ -100,12 +109,11 @@ def _head(path: str) -> bytes | None:
     try:
         with Path(path).open("rb") as file:
             head = file.read(_SNIFFED_BYTES)
-        if not head.startswith(b"\x1f\x8b"):
-            return head
-        with gzip.open(path) as file:
-            return file.read(_SNIFFED_BYTES)
-    except (OSError, EOFError, zlib.error):
+        if head.startswith(b"\x1f\x8b"):
+            head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _SNIFFED_BYTES)
+    except (OSError, zlib.error):
         return None
+    return utf8(head)
 
 
 def _twin(text: FoundPass, full: Sequence[FoundPass]) -> FoundPass | None:
