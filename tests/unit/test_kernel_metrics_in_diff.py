@@ -40,12 +40,9 @@ def test_arms_that_were_both_measured_are_compared_batch_by_batch(store: Path) -
     # WHEN they are compared
     rows = moeprof.diff("base", "mega", store=store).kernel_metrics
     # THEN each batch has both sums, halved
-    assert [(row.batch, row.figure, row.ratio) for row in rows] == [
-        (16, "gemm_sum_ns", pytest.approx(0.5)),
-        (16, "kernel_sum_ns", pytest.approx(0.5)),
-        (64, "gemm_sum_ns", pytest.approx(0.5)),
-        (64, "kernel_sum_ns", pytest.approx(0.5)),
-    ]
+    figures = [(batch, figure) for batch in (16, 64) for figure in ("gemm_sum_ns", "kernel_sum_ns")]
+    assert [(row.batch, row.figure) for row in rows] == figures
+    assert [row.ratio for row in rows] == pytest.approx([0.5] * 4)
 
 
 def test_an_arm_that_was_not_measured_leaves_the_section_out(store: Path) -> None:
