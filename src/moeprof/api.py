@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from moeprof.analyzers.accuracy.compare import compare_accuracy
 from moeprof.analyzers.accuracy.samples import evaluations_of
 from moeprof.analyzers.claims.check import check
 from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.claims.written import WrittenClaim
-from moeprof.analyzers.classify import Explanation, load_classifier
 from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
-from moeprof.analyzers.comparison.compare import compare
 from moeprof.analyzers.comparison.evaluated import with_accuracy
-from moeprof.analyzers.markers import MarkerChoice
-from moeprof.analyzers.report import report as report_trace
+from moeprof.analyzers.comparison.surroundings import marked, with_devices, with_environment
+from moeprof.analyzers.environment.compare import compare_environment
 from moeprof.analyzers.results import Diff, DiffSubject, Report
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import NothingToCompareError, UsageError
+from moeprof.findings import in_order
+from moeprof.series.environment import records
+from moeprof.series.kernels import Stored, kernel_results
 from moeprof.series.side import Side, sides
-from moeprof.traces.open import open_trace
-from moeprof.traces.trace import Trace
 
-Source: TypeAlias = Trace | str | PathLike[str]
-Comparable: TypeAlias = Report | Source
+# What reads traces loads polars; a diff of results alone does without.
+if TYPE_CHECKING:
+    from moeprof.analyzers.classify import Explanation
+    from moeprof.traces.trace import Trace
+
+Source: TypeAlias = "Trace | str | PathLike[str]"
+Comparable: TypeAlias = "Report | Source"
 
 
 def report(
@@ -60,8 +64,11 @@ def report(
         >>> base.across_ranks.agree
         True
     """
-    MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
-    opened = trace if isinstance(trace, Trace) else open_trace(trace, recover=recover, store=store)
+    from moeprof.analyzers.report import report as report_trace
+    from moeprof.traces.open import open_trace
+
+    _check_markers(marker, marker_family)
+    opened = open_trace(trace, recover=recover, store=store) if isinstance(trace, str | PathLike) else trace
     return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
 
 
@@ -77,6 +84,7 @@ def diff(
     metrics: str | PathLike[str] | None = None,
     claims: Sequence[WrittenClaim] = (),
     accuracy_margin: float | None = None,
+    allow_environment: Collection[str] = (),
 ) -> Diff:
     """Compare two arms: the launches of their traces, the metrics of their timed passes, and their accuracy.
 
@@ -91,6 +99,7 @@ def diff(
         metrics: A file that adds to the package's serving metrics.
         claims: Written claims to be held against the timed passes.
         accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
+        allow_environment: Keys of the environment that may differ between the runs; one stands for all that begin with it and a dot.
 
     Returns:
         The differences, from `base` to `candidate`.
@@ -105,12 +114,8 @@ def diff(
         >>> changed.summary[1]
         'AG/RS pairs 45 -> 3 per iteration (target 42 -> 0, draft 3 -> 3)'
     """
-    MarkerChoice(marker, marker_family)  # nothing is read for options that make no sense
-    if accuracy_margin is not None and not 0 < accuracy_margin < 1:
-        raise UsageError(
-            f"an accuracy margin of {accuracy_margin:g} makes no sense",
-            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
-        )
+    _check_markers(marker, marker_family)
+    _check_margin(accuracy_margin)
     registry = load_metrics(metrics)
     if not isinstance(base, str | PathLike) or not isinstance(candidate, str | PathLike):
         reports = [
@@ -119,7 +124,7 @@ def diff(
             else report(side, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
             for side in (base, candidate)
         ]
-        return with_structure_claims(compare(*reports))
+        return with_devices(_of_reports(*reports), *reports)
     before, after = sides(fspath(base), fspath(candidate), store)
     found = [
         None
@@ -127,15 +132,37 @@ def diff(
         else report(side.trace, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
         for side in (before, after)
     ]
+    surroundings = compare_environment(records(before.runs), records(after.runs), allowed=allow_environment)
     result = _structure(before, after, *found)
-    first, second = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (before, after))
+    first, second = (
+        marked(side.samples or ArmSamples(side.arm, side.source, ()), surroundings.rows, name)
+        for side, name in ((before, "base"), (after, "candidate"))
+    )
     if before.samples is not None or after.samples is not None:
-        result = with_serving(result, compare_serving(first, second, registry))
+        result = with_serving(result, compare_serving(first, second, registry, environment=surroundings.obstacle))
     if before.evaluations or after.evaluations:
         runs = [evaluations_of(side.evaluations) for side in (before, after)]
         result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
+    result = _with_kernel_metrics(with_environment(result, surroundings), kernel_results(before, after, store))
     checked = check(claims, first, second, registry)
     return with_checks(result, checked.rows, checked.findings if claims else ())
+
+
+def _with_kernel_metrics(result: Diff, stored: tuple[Stored, Stored] | None) -> Diff:
+    if stored is None:
+        return result
+    from moeprof.analyzers.kernel_metrics.stored import between
+
+    rows, findings = between(*stored)
+    return replace(result, kernel_metrics=rows, findings=in_order([*result.findings, *findings]))
+
+
+def _check_margin(margin: float | None) -> None:
+    if margin is not None and not 0 < margin < 1:
+        raise UsageError(
+            f"an accuracy margin of {margin:g} makes no sense",
+            hint="it is a difference of shares: 0.02 allows a drop of 2 points",
+        )
 
 
 def check_claims(
@@ -171,10 +198,26 @@ def check_claims(
     return ClaimsResult(base, candidate, found.rows, found.findings)
 
 
+def _check_markers(marker: str | None, family: str | None) -> None:
+    """Refuse options that make no sense, before anything is read."""
+    if marker is not None or family is not None:
+        from moeprof.analyzers.markers import MarkerChoice
+
+        MarkerChoice(marker, family)
+
+
+def _of_reports(base: Report, candidate: Report) -> Diff:
+    from moeprof.analyzers.comparison.compare import compare
+
+    return with_structure_claims(compare(base, candidate))
+
+
 def _structure(before: Side, after: Side, base: Report | None, candidate: Report | None) -> Diff:
     """Return what the traces of both sides tell; nothing where a side has none."""
     if base is not None and candidate is not None:
-        result = with_structure_claims(compare(base, candidate))
+        result = _of_reports(base, candidate)
+        if not before.runs or not after.runs:
+            result = with_devices(result, base, candidate)
     else:
         subjects = [_subject(side, found) for side, found in ((before, base), (after, candidate))]
         traced = [name for name, found in (("base", base), ("candidate", candidate)) if found is not None]
@@ -206,4 +249,6 @@ def explain(name: str, *, rules: str | PathLike[str] | None = None) -> Explanati
         >>> explain("fused_moe_kernel").class_
         'moe_gemm'
     """
+    from moeprof.analyzers.classify import load_classifier
+
     return load_classifier(rules).explain(name)

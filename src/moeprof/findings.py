@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -44,3 +45,8 @@ class Finding:
 def order(finding: Finding) -> tuple[int, str, str, str]:
     """Return the sort key of a finding: worst first, then slug, rank and message."""
     return SEVERITIES.index(finding.severity), finding.slug, finding.rank or "", finding.message
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings worst first, ties by their evidence."""
+    return tuple(sorted(findings, key=lambda found: (order(found), json.dumps(found.to_dict(), sort_keys=True))))

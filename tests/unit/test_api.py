@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import moeprof
-from moeprof import api
 from moeprof.analyzers.results import Report
 from moeprof.traces.trace import Trace
 from tests.unit.analyzers.reports import base_arm
@@ -27,8 +26,8 @@ def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) ->
         asked.append(options)
         return base_arm()
 
-    monkeypatch.setattr(api, "open_trace", open_trace)
-    monkeypatch.setattr(api, "report_trace", report_trace)
+    monkeypatch.setattr("moeprof.traces.open.open_trace", open_trace)
+    monkeypatch.setattr("moeprof.analyzers.report.report", report_trace)
     # WHEN a path is held against a trace, and that against a report
     result = moeprof.diff(Path("folder"), trace, marker="step", recover=True)
     again = moeprof.diff(trace, base_arm())

@@ -119,3 +119,13 @@ def test_every_public_name_resolves() -> None:
     assert missing == []
     with pytest.raises(AttributeError, match="nothing_of_the_sort"):
         _ = moeprof.nothing_of_the_sort
+
+
+def test_a_diff_of_results_loads_no_tables_and_no_statistics_library() -> None:
+    # GIVEN a fresh interpreter WHEN two arms without traces are compared
+    arguments = ["diff", "base", "mega", "--store", "samples/store", "--format", "json"]
+    code = f"import io\nfrom moeprof.cli import main\nout = io.StringIO()\nprint(main({arguments!r}, out, io.StringIO()))\n"
+    text, modules = fresh(code + REPORT)
+    # THEN it answers, with what the standard library has
+    assert text == "0\n"
+    assert heavy(modules) == []

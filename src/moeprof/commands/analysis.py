@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from moeprof.commands.options import Reading
@@ -33,6 +34,7 @@ def diff_of(
     claims: str | None = None,
     *,
     accuracy_margin: float | None = None,
+    allow_environment: Collection[str] = (),
 ) -> Diff:
     """Return the diff of two sides, each a path, an arm or a run, with the claims of a file held against it."""
     from moeprof import api
@@ -51,6 +53,7 @@ def diff_of(
         metrics=metrics,
         claims=written,
         accuracy_margin=accuracy_margin,
+        allow_environment=allow_environment,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -12,6 +13,8 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import SharedValues, shared, shared_params
 from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
+from moeprof.config.load import compare_settings
+from moeprof.config.source import nearest_source
 from moeprof.errors import NothingToCompareError
 
 _HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes, accuracy.
@@ -28,26 +31,52 @@ def _run(
     metrics: str | None,
     claims: str | None,
     accuracy_margin: float | None,
+    allow_environment: tuple[str, ...],
     **values: Unpack[SharedValues],
 ) -> int:
     options = shared(**values)
     words = fail_on.parse(fail_on_)
+    configured = compare_settings(nearest_source(Path.cwd()))
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
-    result = analysis.diff_of(base, candidate, options.reading, metrics, claims, accuracy_margin=accuracy_margin)
+    result = analysis.diff_of(
+        base,
+        candidate,
+        options.reading,
+        metrics,
+        claims,
+        accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
+        allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
+    )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
     emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
     if outcome.exit_code == NothingToCompareError.exit_code:
-        raise NothingToCompareError(_why(result), hint="moeprof report PATH shows what each side holds")
+        raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
         write(streams.stderr, f"moeprof: warning: --fail-on: {outcome.caveat}\n")
     return outcome.exit_code
 
 
+def _cure(result: Diff) -> str:
+    keys = sorted(
+        {row.key for row in result.environment if row.matters and not row.allowed and row.between != "traces"}
+    )
+    if keys:
+        return f"run both arms on the same ground, or compare all the same with --allow-environment {','.join(keys)}"
+    return "moeprof report PATH shows what each side holds"
+
+
+def _keys(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys of an option that may be repeated and holds several with commas."""
+    return tuple(key for part in given for key in (word.strip() for word in part.split(",")) if key)
+
+
 def _why(result: Diff) -> str:
     reasons = [finding.message for finding in result.findings if finding.severity == "error"]
+    differing = (row.label_because for row in result.serving if row.gates and row.verdict == "not_comparable")
+    reasons += [f"not comparable: {because}" for because in dict.fromkeys(differing)]
     return "; ".join(reasons) or "; ".join(result.summary) or "nothing was compared"
 
 
@@ -72,6 +101,13 @@ command = GroupedCommand(
             metavar="SHARE",
             heading="Verdict",
             help="Largest drop of accuracy that is acceptable: 0.02 is 2 points (default: none is stated).",
+        ),
+        GroupedOption(
+            "--allow-environment",
+            multiple=True,
+            metavar="KEYS",
+            heading="Verdict",
+            help="Compare although these keys of the environment differ, with commas; versions stands for all of them.",
         ),
         GroupedOption(
             "--metrics",

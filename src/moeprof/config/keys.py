@@ -10,6 +10,7 @@ from moeprof.config.values import (
     between,
     choice,
     expression,
+    fraction,
     positive,
     several,
     slug,
@@ -30,7 +31,7 @@ CLASSES: Final = (
 )  # fmt: skip
 PHASES: Final = ("target", "draft", "sample")
 
-TOP: Final = ("server", "arms", "workloads", "passes", "window", "profiler", "gates", "sampler", "store")
+TOP: Final = ("server", "arms", "workloads", "passes", "window", "profiler", "gates", "sampler", "compare", "store")
 
 SERVER: Final[Keys] = {
     "backend": choice("vllm", "command"),
@@ -87,6 +88,7 @@ GATES: Final[Keys] = {
     "allow_cotenants": truth,
 }
 SAMPLER: Final[Keys] = {"period_s": positive, "enabled": truth}
+COMPARE: Final[Keys] = {"accuracy_margin": fraction, "allow_environment": several(text, distinct=True)}
 STORE: Final[Keys] = {"path": text}
 
 #: The keys of an arm and of what it must prove; both can undo what they inherit, so `arms` reads them itself.

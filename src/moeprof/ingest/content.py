@@ -15,7 +15,6 @@ from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 from moeprof.wording import listed
 
 _CHUNK = 1 << 20
-_WARMING = ("prompts", "input_tokens", "output_tokens", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +194,11 @@ def _refuse_numbers(arm: str, block: int, numbered: Iterable[Pass]) -> None:
 
 def _refuse_mixture(arm: str, block: int, workload: str | None, numbered: Sequence[Pass]) -> None:
     """Refuse passes of one point that were asked for different things: a warm-up among timed passes is no pass."""
-    for point in {item.point for item in numbered}:
+    for point in sorted({item.point for item in numbered}):
         mine = [item for item in numbered if item.point == point]
-        shapes = {_shape(item, workload): item for item in reversed(mine)}
+        shapes: dict[tuple[int | None, str | None], Pass] = {}
+        for item in mine:
+            shapes.setdefault(_shape(item, workload), item)
         if len(shapes) > 1:
             (first, one), (second, other) = list(shapes.items())[:2]
             name, before, after = next(

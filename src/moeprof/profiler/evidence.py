@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moeprof.config.flags import grouped
 from moeprof.config.schema import Arm
 from moeprof.findings import JsonValue
 from moeprof.profiler import gpu_samples
@@ -21,7 +22,7 @@ from moeprof.store.fingerprint import common_flags, fingerprint
 from moeprof.store.manifest import Manifest
 
 if TYPE_CHECKING:
-    from moeprof.profiler.block import Findings, Order
+    from moeprof.profiler.order import Findings, Order
 
 
 def engines(arm: Arm) -> int:
@@ -66,15 +67,32 @@ def arm_fingerprint(order: Order) -> str:
         model=facts.model(order.arm.server.model),
         hardware=_hardware(),
         flags=common_flags([arm.flags for arm in config.arms.values()]),
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         passes={"timed": config.passes.timed, "warmup": config.passes.warmup, "client": config.passes.client},
     )
+
+
+def own_settings(order: Order) -> tuple[str, ...]:
+    """Return the flags and variables that not all arms of the configuration share: what makes one of them an arm.
+
+    Each as ``flags.NAME`` or ``env.NAME``, sorted.
+    """
+    arms = list(order.config.arms.values())
+    words = [{flag.key: flag.values for flag in grouped(arm.flags) if flag.name} for arm in arms]
+    variables = [dict(arm.env) for arm in arms]
+    return tuple(sorted((*_unshared("flags", words), *_unshared("env", variables))))
+
+
+def _unshared(prefix: str, settings: Sequence[Mapping[str, object]]) -> set[str]:
+    names = {name for one in settings for name in one}
+    return {f"{prefix}.{name}" for name in names if len({str(one.get(name)) for one in settings}) > 1}
 
 
 def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[Manifest, list[GateResult]]:
     """Return the manifest of a block as far as it got, and the required gates that failed."""
     log, matched = _log(folder / "server.log", order.arm)
     seen = found.seen
+    program = order.arm.server.backend == "command"
     results = judge(
         Evidence(
             workload=order.workload,
@@ -85,7 +103,8 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             log=log,
             log_matches=matched,
             iterations=seen.iterations if seen else None,
-            ranks=ranks(order.arm),
+            ranks=None if program else ranks(order.arm),
+            program=program,
             markers=order.arm.markers,
             marker_family=seen.family if seen else None,
             kernels=seen.kernels if seen else None,
@@ -104,7 +123,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         started=found.started,
         ended=ended,
         plan=order.plan,
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         argv=found.command.argv if found.command else (),
         env=dict(found.command.env) if found.command else {},
         versions=_versions(_python(order)),
@@ -125,11 +144,16 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             "gpu_samples": found.samples.to_dict() if found.samples else None,
             "probe": None if found.probe is None else found.probe.to_dict(),
             "attached": order.attach is not None,
+            "own": list(own_settings(order)),
             "profiler": _plain(asdict(order.config.profiler)),
             "notes": list(found.notes),
         },
     )
     return built, outcome(results)
+
+
+def _workload(order: Order) -> dict[str, JsonValue]:
+    return {} if order.workload is None else _plain(asdict(order.workload))
 
 
 def _most_iterations(order: Order) -> int | None:

@@ -32,11 +32,16 @@ def _said(rows: Sequence[ClaimRow]) -> tuple[Lines, ...]:
     groups: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         groups.setdefault((row.label, row.because), []).append(row.text)
-    blocks = []
+    blocks: list[Lines] = []
+    alone = [
+        f"{safe(texts[0])} [{safe(label)}]: {safe(because)}"
+        for (label, because), texts in groups.items()
+        if len(texts) == 1
+    ]
+    if alone:
+        blocks.append(Lines(tuple(alone), bullets=True))
     for (label, because), texts in groups.items():
-        if len(texts) == 1:
-            blocks.append(Lines((f"{safe(texts[0])} [{safe(label)}]: {safe(because)}",), bullets=True))
-        else:
+        if len(texts) > 1:
             blocks.append(Lines(tuple(f"{safe(text)} [{safe(label)}]" for text in texts), bullets=True))
             blocks.append(Lines((f"{safe(label)}: {safe(because)}",)))
     return tuple(blocks)

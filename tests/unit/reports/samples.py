@@ -9,6 +9,7 @@ from moeprof.analyzers.accuracy.results import AccuracyRow, Evaluation
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations import compare as durations
 from moeprof.analyzers.durations.results import KernelTimeRow
+from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.results import (
     AcrossRanks,
     AgRsPairs,
@@ -351,6 +352,11 @@ def accuracy_row() -> AccuracyRow:
     (row,) = compare_accuracy(base, candidate, margin=0.05)
     (unstated,) = compare_accuracy(base, candidate)
     return replace(row, needed=unstated.needed)
+
+
+def environment_row() -> EnvironmentRow:
+    """Return a row that is there in every member."""
+    return EnvironmentRow("git.revision", "abc", "def", True, "base blocks", (0, 2), False, True)
 
 
 def kernel_time_row() -> KernelTimeRow:

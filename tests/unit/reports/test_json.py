@@ -61,6 +61,7 @@ def test_a_diff_obeys_its_schema() -> None:
         serving=(samples.serving_row(),),
         claims=(samples.claim_row(),),
         accuracy=(samples.accuracy_row(),),
+        environment=(samples.environment_row(),),
         time=(samples.tested_time_row(),),
         kernel_times=(samples.kernel_time_row(),),
     )

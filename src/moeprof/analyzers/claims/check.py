@@ -82,11 +82,24 @@ def _row(claim: WrittenClaim, base: ArmSamples, candidate: ArmSamples, metrics: 
     assert metric is not None  # a claim about an unknown metric is refused when it is read
     readings = _readings(claim, metric, metrics, before, after)
     main = readings[0]
-    word = outcome(claim.range, main.sharp)
+    word = _word(claim.range, main)
     fits = tuple(item.name for item in readings[1:] if item.sharp is not None and item.sharp.meets(claim.range))
     if main.plain is None or main.sharp is None:
         return _result(claim, word, f"{main.name}: no value of {claim.metric} on a side", None)
     return _result(claim, word, _because(claim, word, main, fits), main.plain, fits)
+
+
+def _word(claimed: Range, found: _Reading) -> str:
+    """Return the outcome by the digits alone, and where they leave it open by all that the reports say.
+
+    Who computed from the printed digits is not contradicted by digits that others derive.
+    """
+    word = outcome(claimed, found.plain)
+    if word != "consistent" or found.plain is None:
+        return word
+    sharper = outcome(claimed, found.sharp)
+    reproduced = claimed.low <= found.plain.point <= claimed.high
+    return word if sharper == "contradicted" and reproduced else sharper
 
 
 def _chosen(claim: WrittenClaim, arm: ArmSamples) -> list[ServingSample]:

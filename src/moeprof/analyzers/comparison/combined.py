@@ -8,11 +8,10 @@ from dataclasses import replace
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.claims.sentences import sentences
 from moeprof.analyzers.claims.structure import Figure, structure_claims
-from moeprof.analyzers.comparison.disagreements import in_order
 from moeprof.analyzers.results import Diff, DiffSubject, PairChange, PairChanges, Verdict
 from moeprof.analyzers.serving.compare import ServingComparison
 from moeprof.analyzers.serving.results import ServingRow
-from moeprof.findings import Finding
+from moeprof.findings import Finding, in_order
 from moeprof.wording import signed
 
 #: The overall verdict is the first of these that the structure or a metric that gates has.
@@ -30,7 +29,7 @@ def without_structure(base: DiffSubject, candidate: DiffSubject, *, traced: Sequ
     findings: tuple[Finding, ...] = ()
     if traced:
         without = "candidate" if "base" in traced else "base"
-        message = f"{without} has no trace: structure, kernels and times per iteration are not compared"
+        message = "no trace on this side: structure, kernels and times per iteration are not compared"
         findings = (Finding("trace-absent", "warning", message, evidence={"side": without}),)
     nothing = PairChange(None, None)
     return Diff(
@@ -100,5 +99,7 @@ def sentence(row: ServingRow) -> str:
     what = f"{row.metric} ({row.workload})"
     if row.change is None or row.base.median is None or row.candidate.median is None:
         return f"{what}: {row.verdict.replace('_', ' ')}, {row.label_because or row.reason.replace('_', ' ')}"
+    if row.verdict == "not_comparable":
+        return f"{what} {signed(row.change)}: not comparable, {row.label_because}"
     why = "" if row.reason == "shown" else f" ({row.reason.replace('_', ' ')})"
     return f"{what} {signed(row.change)}: {row.verdict.replace('_', ' ')}{why}, {row.label}"

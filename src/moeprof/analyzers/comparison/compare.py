@@ -14,7 +14,7 @@ from moeprof.analyzers.comparison.differences import (
     structure_rows,
     time_rows,
 )
-from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, in_order, obstacle
+from moeprof.analyzers.comparison.disagreements import arms_equal, backend_findings, disagreements, obstacle
 from moeprof.analyzers.comparison.kernel_times import kernel_time_rows
 from moeprof.analyzers.comparison.sentences import Material, summarise
 from moeprof.analyzers.comparison.sides import Side, view
@@ -29,6 +29,7 @@ from moeprof.analyzers.results import (
     StructureRow,
     Verdict,
 )
+from moeprof.findings import in_order
 
 
 def compare(base: Report, candidate: Report) -> Diff:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
 from moeprof.analyzers.comparison.differences import BackendChange, class_order
 from moeprof.analyzers.comparison.sides import PAIR_FIGURES, Side, label, window_totals
 from moeprof.analyzers.comparison.votes import Votes
-from moeprof.findings import Finding, JsonValue, order
+from moeprof.findings import Finding, JsonValue
 from moeprof.wording import plural
 
 
@@ -89,11 +88,6 @@ def iterations_text(side: Side) -> str:
     """Return how many iterations a rank has: "22", "20 to 22" where ranks differ."""
     numbers = _numbers(side)
     return " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1]))) if numbers else "some"
-
-
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings worst first, ties by their evidence."""
-    return tuple(sorted(findings, key=lambda found: (order(found), json.dumps(found.to_dict(), sort_keys=True))))
 
 
 def _carried(side: Side) -> Iterable[Finding]:

@@ -31,14 +31,16 @@ def obstacle(base: Sequence[ServingSample], candidate: Sequence[ServingSample]) 
     return None
 
 
-def varying_totals(samples: Sequence[ServingSample], side: str) -> list[Finding]:
+def varying_totals(samples: Sequence[ServingSample], side: str, point: str) -> list[Finding]:
     """Return a note for each token total that is not the same in all passes of a side: then throughputs are not one measurement."""
     found = []
     for name, attribute in _TOTALS:
         totals = _totals(samples, attribute)
         if len(totals) > 1:
-            message = f"{side}: the total of {name} varies between passes, from {totals[0]} to {totals[-1]}"
-            found.append(Finding("tokens-vary", "note", message, evidence={"side": side, "totals": [*totals]}))
+            message = f"the total of {name} of {point} varies between passes, from {totals[0]} to {totals[-1]}"
+            found.append(
+                Finding("tokens-vary", "note", message, evidence={"side": side, "workload": point, "totals": [*totals]})
+            )
     return found
 
 

@@ -78,7 +78,7 @@ def excluded(arm: ArmSamples, side: str) -> list[Finding]:
         Finding(
             "pass-excluded",
             "warning",
-            f"{side}: pass {item.number} of block {item.block} is left out: {item.message}",
+            f"pass {item.number} of block {item.block} is left out: {item.message}",
             evidence={"side": side, "source": item.source, "gate": item.gate, "block": item.block, "pass": item.number},
         )
         for item in arm.excluded
@@ -144,7 +144,7 @@ def _trend_of(pace: ServingRow, rows: Sequence[ServingRow], side: str, block: in
         if row.gates and row.workload == pace.workload and (change := _trend(row, side, block)) is not None
     ]
     message = (
-        f"{side}, block {block}, {pace.workload}: the passes go one way, first to last {', '.join(said)};"
+        f"block {block}, {pace.workload}: the passes go one way, first to last {', '.join(said)};"
         " the warm-up may not have been over (three values go one way by chance one time in three)"
     )
     evidence: dict[str, JsonValue] = {"side": side, "workload": pace.workload, "block": block, "metrics": [*said]}

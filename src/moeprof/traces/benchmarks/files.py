@@ -16,8 +16,9 @@ from moeprof.traces.benchmarks.results import BenchmarkPass, ResultFile
 
 _SNIFFED_BYTES = 65_536
 _MOST_BYTES = 128 * 1024 * 1024
-_TRACE = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds)"')
+_TRACE = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|ph)"\s*:')
 _RESULT = re.compile(rb'"(?:duration|completed|accuracy|num_questions|n-samples|results)"')
+_CLIENT = re.compile(rb'"(?:num_prompts|request_rate|request_throughput|completed|num_questions)"')
 _LEAST_SHARED = 5
 _SLACK = 1.000001  # a float of a tie may lie a little beyond it
 _PARTS = re.compile(r"(\d+)")
@@ -67,8 +68,8 @@ def results_in(path: str) -> ResultFile | None:
     try:
         return recognise(Path(path).read_bytes(), path)
     except ResultError as error:
-        if error.line is not None or error.byte is not None:
-            return None  # no JSON at all: whoever reads traces says it better
+        if error.byte is not None and _CLIENT.search(head) is None:
+            return None  # no JSON at all, and nothing of a client in it: whoever reads traces says it better
         raise
 
 

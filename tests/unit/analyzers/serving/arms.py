@@ -17,9 +17,16 @@ LOAD = Workload(None, "vllm", 64, 8, float("inf"), 4096, 2048)
 def sample(
     block: int, number: int, values: Mapping[str, float], *, workload: Workload = LOAD, failed: int = 0
 ) -> ServingSample:
-    """Return a pass with values, 64 requests of which some failed."""
+    """Return a pass with values; some of its requests may have failed."""
     return ServingSample(
-        block, number, f"b{block}p{number}", workload, values, completed=64 - failed, failed=failed, speculative=False
+        block,
+        number,
+        f"b{block}p{number}",
+        workload,
+        values,
+        completed=(workload.prompts or 0) - failed,
+        failed=failed,
+        speculative=False,
     )
 
 

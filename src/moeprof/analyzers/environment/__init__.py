@@ -1,0 +1,1 @@
+"""What two arms ran on, key by key: what differs, and whether it makes a comparison unfair."""
