@@ -10,7 +10,7 @@ from pathlib import Path
 from moeprof.analyzers.serving.samples import sample_of
 from moeprof.errors import ConflictError, MoeprofError, ResultError
 from moeprof.ingest.assignment import Assigned
-from moeprof.traces.benchmarks.files import FoundPass, passes, results_in
+from moeprof.traces.benchmarks.files import FoundPass, passes, refuse_copies, results_in
 from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 from moeprof.wording import listed
 
@@ -87,6 +87,7 @@ def contents(files: Sequence[Assigned]) -> Contents:
     groups = tuple(
         _group(key, [(item, found) for item, found in held if _key(item) == key]) for key in sorted(keys, key=_order)
     )
+    refuse_copies([item.found for group in groups for item in group.passes])
     return Contents(groups, tuple(left_out))
 
 
