@@ -65,6 +65,10 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
                 if failed:
                     raise _gates_failed(failed)
                 return writer.commit(manifest)
+        except KeyboardInterrupt as ended:  # Ctrl-C, TERM, HUP; the server is gone by now
+            begun = found.command is not None or found.client is not None
+            failure.interrupted(writer, ended, keep=begun and order.keep_failed)
+            raise
         except (ConfigError, UsageError):
             raise
         except CaptureError as error:
