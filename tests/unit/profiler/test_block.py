@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -58,6 +60,9 @@ class Looking:
         if self.error is not None:
             raise self.error
         return Seen({}, {}, None)
+
+    def table(self, columns: Mapping[str, list[Any]], path: Path) -> None:
+        raise AssertionError("nothing is sampled")
 
     def normalise(self, traces: Path, events: Path) -> None:
         events.mkdir()
