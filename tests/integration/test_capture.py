@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -117,11 +118,44 @@ def test_a_plan_is_resumed_and_repeated(blocks: Blocks) -> None:
 def test_arms_that_launch_the_same_kernels_do_not_differ(blocks: Blocks) -> None:
     # GIVEN a candidate whose traces are the base's, and the gate required
     blocks.configure((f'"--samples", "{SAMPLES / "mega"}", ', ""), more='[gates]\nrequired = ["arms-differ"]\n')
-    # WHEN the plan runs THEN the base's first block has nothing to be compared with
+    # WHEN the plan runs THEN the base's first block, which has nothing to be compared with, is stored, and the candidate's fails
     assert blocks.run("run", "--plan", "ab", "base", "mega") == 3
     assert blocks.error()[0] == (
-        "moeprof: error[capture-gate-failed]: 1 required gate failed: arms-differ; the other arm's kernels are not known"
+        "moeprof: error[capture-gate-failed]: 1 required gate failed: arms-differ; both arms launch the same kernels"
     )
+    assert blocks.runs() == ["base/0"]
+
+
+def test_a_program_that_writes_its_own_traces(blocks: Blocks) -> None:
+    # GIVEN a program in the place of a server, nothing to send to it, and gates as they are by default
+    script = "import pathlib, shutil, sys\nfor f in pathlib.Path(sys.argv[2]).iterdir(): shutil.copy(f, sys.argv[1])\n"
+    (blocks.folder / "bench.py").write_text(script)
+    (blocks.folder / "moeprof.toml").write_text(
+        f"""\
+[server]
+backend = "command"
+command = [{json.dumps(sys.executable)}, "bench.py", "{{traces}}"]
+[arms.base]
+flags = [{json.dumps(str(SAMPLES / "base"))}]
+[arms.mega]
+flags = [{json.dumps(str(SAMPLES / "mega"))}]
+"""
+    )
+    # WHEN both arms are captured, and the same is asked for again
+    assert blocks.run("run", "--plan", "ab", "base", "mega") == 0, blocks.stderr
+    assert blocks.runs() == ["base/0", "mega/1"]
+    assert blocks.run("run", "--plan", "ab", "base", "mega") == 0, blocks.stderr
+    assert blocks.stderr.count("is stored already") == 2
+    # THEN what can be judged of a program is, and nothing else is required of it
+    judged = {gate["name"]: (gate["outcome"], gate["required"]) for gate in blocks.manifest("mega", 1)["gates"]}
+    assert judged["traces-complete"] == ("pass", True)
+    assert judged["arms-differ"] == ("pass", False)
+    for name in ("no-failed-requests", "token-counts", "profile-apart", "expected-backend"):
+        assert judged[name] == ("no-data", False)
+    # AND a workload for it is an error of the command line
+    assert blocks.run("capture", "--arm", "base", "--workload", "small") == 2
+    assert blocks.error()[0] == "moeprof: error[usage]: arm base runs a program to its end and is sent nothing"
+    assert blocks.alive() == {}
 
 
 def test_a_switch_without_effect_is_seen(blocks: Blocks) -> None:

@@ -162,3 +162,21 @@ def test_traces_of_different_devices_are_warned_of_and_compared() -> None:
     ]
     assert "devices-differ" in {finding.slug for finding in result.findings}
     assert result.verdict != "not_comparable"
+
+
+def test_the_configuration_states_margin_and_allowed_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN a candidate of another vLLM, and a configuration that lets versions differ and states a margin
+    samples = Path("samples/gsm8k").resolve()
+    store = str(aba(tmp_path / "store", b1={"versions": {**_VERSIONS, "vllm": "0.27.0"}}))
+    (tmp_path / "moeprof.toml").write_text('[compare]\nallow_environment = ["versions"]\naccuracy_margin = 0.05\n')
+    monkeypatch.chdir(tmp_path)
+    # WHEN compared there THEN both hold, and an option beats the margin
+    assert run("diff", "base", "mega", "--store", store)[0] == 0
+    paths = [str(samples / name) for name in ("decode_base.txt", "decode_mega_run3.txt")]
+    for options, margin in (([], 0.05), (["--accuracy-margin", "0.1"], 0.1)):
+        (row,) = json.loads(run("diff", *paths, "--format", "json", *options)[1])["accuracy"]
+        assert row["noninferiority"]["margin"] == margin
+    # GIVEN a margin in points WHEN compared THEN the configuration is refused
+    (tmp_path / "moeprof.toml").write_text("[compare]\naccuracy_margin = 2\n")
+    code, _, err = run("diff", *paths)
+    assert code == 2 and "accuracy_margin" in err

@@ -36,6 +36,7 @@ pub(crate) enum Cause {
     TooMany(&'static str),
     TooLong(u64),
     Garbage,
+    SecondArray,
 }
 
 impl std::fmt::Display for Cause {
@@ -56,6 +57,9 @@ impl std::fmt::Display for Cause {
             Self::TooMany(what) => write!(out, "more distinct {what} than a trace can have"),
             Self::TooLong(most) => {
                 write!(out, "one event or value is longer than {most} bytes (the limit is max_event_bytes)")
+            }
+            Self::SecondArray => {
+                out.write_str("a second traceEvents, which would take the place of events that were handed on already")
             }
             Self::Garbage => out.write_str("something that is not JSON follows the document"),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -12,6 +13,8 @@ from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.options import CHECK_FORMATS, FORMATS, SharedValues, shared, shared_params
 from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
+from moeprof.config.load import compare_settings
+from moeprof.config.source import nearest_source
 from moeprof.errors import NothingToCompareError
 
 _HELP = """Compare two arms: structure, pairs, times and kernels per iteration of their traces, metrics of their timed passes, accuracy.
@@ -35,6 +38,7 @@ def _run(
 ) -> int:
     options = shared(_FORMATS, **values)
     words = fail_on.parse(fail_on_)
+    configured = compare_settings(nearest_source(Path.cwd()))
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     protect(options, (base, candidate))
     result = analysis.diff_of(
@@ -43,8 +47,8 @@ def _run(
         options.reading,
         metrics,
         claims,
-        accuracy_margin=accuracy_margin,
-        allow_environment=_keys(allow_environment),
+        accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
+        allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
     )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from moeprof.config import keys
+from moeprof.config.load import compare_settings
 from moeprof.config.source import Source, find_source, nearest_source
 from moeprof.config.tables import checked, nearest, only, read, subtable
 from moeprof.config.values import WrongValueError, choice, kind, several, truth, whole
@@ -29,7 +30,7 @@ class GateSettings:
         folder: Folder of the file, else the working directory: a baseline lies there.
         baseline: Path of the baseline, absolute.
         fail_on: Words of ``--fail-on``; empty for ``none``.
-        min_label, accuracy_margin, forbid, allow_environment: As the keys.
+        min_label, accuracy_margin, forbid, allow_environment: As the keys; what ``[compare]`` says holds for gates too.
         structure: Key or pattern to allowed values; None: any value.
         exact: Whether the rest of the structure must equal the baseline.
         metrics: Metric to keys of the registry of metrics, with `gates` true unless it says otherwise.
@@ -71,6 +72,7 @@ def load_gate(path: Path | None, *, start: Path) -> GateSettings:
     values = read(source, {k: v for k, v in table.items() if k not in ("structure", "metrics")}, ("gate",), keys.GATE)
     metrics = _metrics(source, table)
     structure = subtable(source, table, ("gate", "structure"))
+    compared = compare_settings(source)
     words = values.get("fail_on")
     folder = source.path.parent
     baseline = values.get("baseline")
@@ -80,9 +82,9 @@ def load_gate(path: Path | None, *, start: Path) -> GateSettings:
         baseline=None if baseline is None else folder / Path(str(baseline)).expanduser(),
         fail_on=_words(source, words) if isinstance(words, tuple) else None,
         min_label=_maybe(values.get("min_label"), str),
-        accuracy_margin=_margin(source, values.get("accuracy_margin")),
+        accuracy_margin=_maybe(values.get("accuracy_margin"), float) or compared.accuracy_margin,
         forbid=_maybe(values.get("forbid"), tuple),
-        allow_environment=_maybe(values.get("allow_environment"), tuple) or (),
+        allow_environment=(*compared.allow_environment, *(_maybe(values.get("allow_environment"), tuple) or ())),
         structure=_structure(source, structure),
         exact=_exact(source, structure),
         metrics={name: _registry(entry) for name, entry in metrics.items()},
@@ -93,19 +95,6 @@ def load_gate(path: Path | None, *, start: Path) -> GateSettings:
 
 def _maybe(value: object, type_: type[T]) -> T | None:
     return value if isinstance(value, type_) else None
-
-
-def _margin(source: Source, value: object) -> float | None:
-    if value is None:
-        return None
-    assert isinstance(value, float)  # the check of the key made it one
-    if not 0 < value < 1:
-        raise source.error(
-            "accuracy_margin in [gate] must lie between 0 and 1",
-            ("gate", "accuracy_margin"),
-            "it is a difference of shares: 0.02 allows a drop of 2 points",
-        )
-    return value
 
 
 def _words(source: Source, words: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from moeprof.config.values import (
     between,
     choice,
     expression,
+    fraction,
     positive,
     several,
     slug,
@@ -38,7 +39,19 @@ PAIRS: Final = {
     "moe_gemm": ("per_iteration", "target", "draft", "sample", "unmatched"),
 }
 
-TOP: Final = ("server", "arms", "workloads", "passes", "window", "profiler", "gates", "sampler", "store", "gate")
+TOP: Final = (
+    "server",
+    "arms",
+    "workloads",
+    "passes",
+    "window",
+    "profiler",
+    "gates",
+    "sampler",
+    "compare",
+    "store",
+    "gate",
+)
 
 SERVER: Final[Keys] = {
     "backend": choice("vllm", "command"),
@@ -95,6 +108,7 @@ GATES: Final[Keys] = {
     "allow_cotenants": truth,
 }
 SAMPLER: Final[Keys] = {"period_s": positive, "enabled": truth}
+COMPARE: Final[Keys] = {"accuracy_margin": fraction, "allow_environment": several(text, distinct=True)}
 STORE: Final[Keys] = {"path": text}
 
 #: Rules of ``moeprof gate``; `gate` reads the tables below it itself.
@@ -102,7 +116,7 @@ GATE: Final[Keys] = {
     "baseline": text,
     "fail_on": several(choice(*FAIL_ON, "none"), least=1, distinct=True),
     "min_label": choice(*LABELS),
-    "accuracy_margin": between(0, 1),
+    "accuracy_margin": fraction,
     "forbid": several(slug, distinct=True),
     "allow_environment": several(text, distinct=True),
 }

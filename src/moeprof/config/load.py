@@ -9,10 +9,10 @@ from pathlib import Path
 
 from moeprof.config import keys
 from moeprof.config.resolve import resolve_arms
-from moeprof.config.schema import Arm, Config, Gates, Passes, Profiler, Sampler, Window, Workload
+from moeprof.config.schema import Arm, Compare, Config, Gates, Passes, Profiler, Sampler, Window, Workload
 from moeprof.config.source import Source, find_source
 from moeprof.config.tables import changed, nearest, only, read, subtable
-from moeprof.errors import ConfigError
+from moeprof.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _OF_KIND = {"decode": ("rate", "num_prompts"), "prefill": ("concurrency", "prompts_per_concurrency")}
@@ -55,8 +55,18 @@ def load_config(path: Path | None, *, start: Path, environ: Mapping[str, str] | 
         profiler=changed(Profiler(), _section(source, "profiler", keys.PROFILER)),
         gates=changed(Gates(), _section(source, "gates", keys.GATES)),
         sampler=changed(Sampler(), _section(source, "sampler", keys.SAMPLER)),
+        compare=compare_settings(source),
         store=str(source.path.parent / Path(str(store.get("path", ".moeprof"))).expanduser()),
     )
+
+
+def compare_settings(source: Source | None) -> Compare:
+    """Return how two arms are compared, whatever else a configuration says; the defaults without one.
+
+    Raises:
+        ConfigError: The table cannot be used.
+    """
+    return Compare() if source is None else changed(Compare(), _section(source, "compare", keys.COMPARE))
 
 
 def find_arm(config: Config, name: str) -> Arm:
@@ -81,6 +91,20 @@ def find_workload(config: Config, name: str | None = None) -> Workload:
         said = "no workload is defined" if name is None else f"no workload {name!r}"
         raise ConfigError(said, path=config.source, hint=nearest(wanted, config.workloads))
     return config.workloads[wanted]
+
+
+def workload_for(config: Config, arm: Arm, name: str | None = None) -> Workload | None:
+    """Return the workload that an arm is sent; None for a program, which runs to its end by itself.
+
+    Raises:
+        ConfigError: There is none of that name, or none at all.
+        UsageError: One is named for a program.
+    """
+    if arm.server.backend != "command":
+        return find_workload(config, name)
+    if name is not None:
+        raise UsageError(f"arm {arm.name} runs a program to its end and is sent nothing", hint="leave --workload out")
+    return None
 
 
 def _section(source: Source, name: str, known: keys.Keys) -> dict[str, object]:

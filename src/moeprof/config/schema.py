@@ -150,6 +150,19 @@ class Sampler:
 
 
 @dataclass(frozen=True, slots=True)
+class Compare:
+    """How two arms are compared.
+
+    Attributes:
+        accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
+        allow_environment: Keys of the environment that may differ.
+    """
+
+    accuracy_margin: float | None = None
+    allow_environment: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration.
 
@@ -167,6 +180,7 @@ class Config:
     profiler: Profiler = Profiler()
     gates: Gates = Gates()
     sampler: Sampler = Sampler()
+    compare: Compare = Compare()
     store: str = ".moeprof"  # absolute once loaded
 
     @property

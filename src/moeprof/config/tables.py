@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from moeprof.config.keys import Keys
-from moeprof.config.schema import Expect, Gates, Passes, Profiler, Sampler, Server, Window, Workload
+from moeprof.config.schema import Compare, Expect, Gates, Passes, Profiler, Sampler, Server, Window, Workload
 from moeprof.config.source import Source
 from moeprof.config.values import Check, WrongValueError, kind
 
 T = TypeVar("T")
-D = TypeVar("D", Expect, Gates, Passes, Profiler, Sampler, Server, Window, Workload)
+D = TypeVar("D", Compare, Expect, Gates, Passes, Profiler, Sampler, Server, Window, Workload)
 Path = tuple[str, ...]
 
 

@@ -82,6 +82,14 @@ def between(least: float, greatest: float) -> Check[float]:
     return check
 
 
+def fraction(value: object) -> float:
+    """Take a number above 0 and below 1."""
+    number = between(0, 1)(value)
+    if not 0 < number < 1:
+        raise WrongValueError(f"a number above 0 and below 1, not {number:g}")
+    return number
+
+
 def choice(*words: str) -> Check[str]:
     """Take one of a few words."""
 

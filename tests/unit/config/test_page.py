@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moeprof.config import keys
-from moeprof.config.schema import Config, Gates, Passes, Profiler, Sampler, Server, Window, Workload
+from moeprof.config.schema import Compare, Config, Gates, Passes, Profiler, Sampler, Server, Window, Workload
 
 from .files import load
 
@@ -24,6 +24,7 @@ TABLES = {
     "profiler": keys.PROFILER,
     "gates": keys.GATES,
     "sampler": keys.SAMPLER,
+    "compare": keys.COMPARE,
     "store": keys.STORE,
     "arms.NAME.expect": keys.EXPECT,
 }
@@ -34,6 +35,7 @@ DEFAULTS: dict[str, Mapping[str, object]] = {
     "profiler": asdict(Profiler()),
     "gates": asdict(Gates()),
     "sampler": asdict(Sampler()),
+    "compare": asdict(Compare()),
     "workloads.NAME": {"kind": "decode"} | {f.name: f.default for f in fields(Workload) if f.default is not MISSING},
     "store": {"path": next(f.default for f in fields(Config) if f.name == "store")},
 }

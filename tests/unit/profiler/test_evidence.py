@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from moeprof.config.schema import Arm, Config, Expect, Server
-from moeprof.profiler.block import Findings, Order, Seen
 from moeprof.profiler.evidence import engines, manifest, point_name, ranks
 from moeprof.profiler.gates import Evidence, judge
 from moeprof.profiler.load import Load
 from moeprof.profiler.log_facts import log_facts
+from moeprof.profiler.order import Findings, Order, Seen
 from moeprof.profiler.probe import Probe
 from moeprof.profiler.window import WindowResult
 from tests.unit.config.files import LEAST, load
@@ -65,7 +65,9 @@ def test_a_block_that_got_nowhere(config: Config, tmp_path: Path) -> None:
     assert (built.argv, built.passes, built.window, built.log_facts) == ((), (), {}, {})
     told = {name: built.extra[name] for name in ("ready_s", "client", "per_iteration", "probe", "attached")}
     assert told == {"ready_s": None, "client": None, "per_iteration": None, "probe": None, "attached": False}
-    assert [gate.name for gate in failed] == list(config.gates.required)
+    assert [gate.name for gate in failed] == [
+        name for name in config.gates.required if name != "expected-backend"
+    ]  # of which it claims nothing
     assert {gate.outcome for gate in failed} == {"no-data"}
 
 
@@ -105,3 +107,15 @@ def test_a_profiler_that_stops_by_itself(config: Config, held: int, most: int | 
     )  # fmt: skip
     results = {item.name: item.outcome for item in judge(evidence, config.gates)}
     assert results["traces-complete"] == outcome
+
+
+def test_what_not_all_arms_share_is_recorded_as_their_own(config: Config, tmp_path: Path) -> None:
+    # GIVEN two arms with a seed in common, a back end each, and a variable that one of them sets
+    arms = {
+        "base": Arm("base", ("--seed", "0", "--moe-backend", "humming"), {}, Server(model="m"), Expect()),
+        "mega": Arm("mega", ("--moe_backend=mega", "--seed", "0"), {"X": "1"}, Server(model="m"), Expect()),
+    }
+    ordered = order(replace(config, arms=arms))
+    # WHEN a manifest is made THEN it names what makes an arm, whichever it is
+    built, _ = manifest(ordered, tmp_path, Findings(started="2026-11-30T20:37:30Z"), "2026-11-30T20:40:00Z")
+    assert built.extra["own"] == ["env.X", "flags.moe-backend"]
