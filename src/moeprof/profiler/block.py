@@ -57,6 +57,7 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
     """
     with termination_as_exception(), store.begin(order.arm.name, order.block) as writer:
         found = Findings(started=_now())
+        writer.hide(_secrets(None))
         try:
             with disk.explained("capture the block", writer.path):
                 _run(order, writer, found, analysis, say)
@@ -181,7 +182,8 @@ def _attach(
 
 @contextlib.contextmanager
 def _started(command: CommandLine, order: Order, writer: RunWriter) -> Iterator[ServerProcess]:
-    secrets = redact.secrets(command.env)
+    secrets = _secrets(command)
+    writer.hide(secrets)
     with ServerProcess.start(
         command.argv,
         env=command.environment(os.environ),
@@ -207,7 +209,7 @@ def _gates_failed(failed: list[GateResult]) -> GateFailedError:
 
 
 def _set_aside(order: Order, writer: RunWriter, found: Findings, error: Exception) -> None:
-    failure.redact_error(error, redact.secrets(found.command.env if found.command else {}))
+    failure.redact_error(error, _secrets(found.command))
     if order.keep_failed:
         failure.set_aside(writer, lambda: evidence.manifest(order, writer.path, found, _now())[0], error)
     else:
@@ -216,6 +218,11 @@ def _set_aside(order: Order, writer: RunWriter, found: Findings, error: Exceptio
 
 def _nothing() -> None:
     return None
+
+
+def _secrets(command: CommandLine | None) -> tuple[str, ...]:
+    """Return the secrets that a server can print: those of the arm, and those that it inherits."""
+    return redact.secrets({**os.environ, **(command.env if command else {})})
 
 
 def _now() -> str:
