@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.environment.results import EnvironmentRow
-from moeprof.analyzers.results import to_json
+from moeprof.analyzers.plain import to_json
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 

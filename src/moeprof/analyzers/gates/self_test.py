@@ -12,7 +12,7 @@ from moeprof.analyzers.gates.metrics import metric_rows, serving_of
 from moeprof.analyzers.gates.observation import Observation
 from moeprof.analyzers.gates.results import GateResult
 from moeprof.analyzers.gates.rules import GateRules
-from moeprof.analyzers.results import to_json
+from moeprof.analyzers.plain import to_json
 from moeprof.analyzers.serving.metrics import Metric
 from moeprof.findings import JsonValue
 
