@@ -126,6 +126,29 @@ def test_arms_that_launch_the_same_kernels_do_not_differ(blocks: Blocks) -> None
     assert blocks.runs() == ["base/0"]
 
 
+def test_what_server_and_shell_know_is_not_stored(blocks: Blocks) -> None:
+    # GIVEN an arm with a secret, a shell with another, and a server that prints both, one that looks like one, and a figure
+    inherited, own, looks = "correct-horse-battery", "sesame-street-77", "hf_0123456789abcdef"
+    blocks.environment["SOME_API_KEY"] = inherited
+    line = f"have {inherited} and {own} and {looks}, max_tokens=16"
+    flags = f'flags = ["--data-parallel-size", "2", "--extra-log", "{line}"]\nenv = {{ DB_PASSWORD = "{own}" }}'
+    blocks.configure(('flags = ["--data-parallel-size", "2"]', flags))
+    # WHEN a block is captured, and when one fails
+    for fail, code in (("", 0), ("no-trace", 3)):
+        if fail:
+            blocks.configure(('flags = ["--data-parallel-size", "2"]', flags), ("traces_s = 60", "traces_s = 2"))
+        assert blocks.run("capture", "--arm", "base", fail=fail) == code, blocks.stderr
+    # THEN no file of the store holds one, and the line is there without them
+    logs = list(blocks.store.rglob("server.log"))
+    assert len(logs) == 2
+    for file in blocks.store.rglob("*"):
+        held = file.read_bytes() if file.is_file() else b""
+        assert [secret for secret in (inherited, own, looks) if secret.encode() in held] == [], file
+    for log in logs:
+        assert "have <redacted> and <redacted> and <redacted>, max_tokens=16" in log.read_text()
+    assert blocks.manifest("base", 0)["redactions"]["server.log"] >= 3
+
+
 def test_a_program_that_writes_its_own_traces(blocks: Blocks) -> None:
     # GIVEN a program in the place of a server, nothing to send to it, and gates as they are by default
     script = "import pathlib, shutil, sys\nfor f in pathlib.Path(sys.argv[2]).iterdir(): shutil.copy(f, sys.argv[1])\n"

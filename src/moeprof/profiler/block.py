@@ -57,6 +57,7 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
     """
     with termination_as_exception(), store.begin(order.arm.name, order.block) as writer:
         found = Findings(started=_now())
+        writer.hide(_secrets(None))
         try:
             with disk.explained("capture the block", writer.path):
                 _run(order, writer, found, analysis, say)
@@ -64,6 +65,10 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
                 if failed:
                     raise _gates_failed(failed)
                 return writer.commit(manifest)
+        except KeyboardInterrupt as ended:  # Ctrl-C, TERM, HUP; the server is gone by now
+            begun = found.command is not None or found.client is not None
+            failure.interrupted(writer, ended, keep=begun and order.keep_failed)
+            raise
         except (ConfigError, UsageError):
             raise
         except CaptureError as error:
@@ -106,7 +111,7 @@ def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, s
             )
         _attach(order, backend, order.attach, writer, found, say)
     else:
-        _serve(order, backend, writer, found, say)
+        _serve(order, backend, writer, found, analysis, say)
     say("reading the traces")
     try:
         found.seen = analysis.look(traces)
@@ -127,7 +132,9 @@ def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> 
         run_to_end(process, order.config.passes.timeout_s)
 
 
-def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, say: Say) -> None:
+def _serve(
+    order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, analysis: Analysis, say: Say
+) -> None:
     server = order.arm.server
     port = choose_port(server.host, server.port)
     traces = writer.path / "traces"
@@ -142,7 +149,7 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
         found.ready_s = process.wait_ready(backend.health(order.arm, address), server.ready_s, progress.Loading(say))
         say(f"ready after {found.ready_s:.0f} s")
         with (
-            evidence.sampling(order, writer.path, found),
+            evidence.sampling(order, writer.path, found, analysis),
             Watchdog(
                 process,
                 lambda: backend.progress(address, ASK_S),
@@ -181,7 +188,8 @@ def _attach(
 
 @contextlib.contextmanager
 def _started(command: CommandLine, order: Order, writer: RunWriter) -> Iterator[ServerProcess]:
-    secrets = redact.secrets(command.env)
+    secrets = _secrets(command)
+    writer.hide(secrets)
     with ServerProcess.start(
         command.argv,
         env=command.environment(os.environ),
@@ -207,7 +215,7 @@ def _gates_failed(failed: list[GateResult]) -> GateFailedError:
 
 
 def _set_aside(order: Order, writer: RunWriter, found: Findings, error: Exception) -> None:
-    failure.redact_error(error, redact.secrets(found.command.env if found.command else {}))
+    failure.redact_error(error, _secrets(found.command))
     if order.keep_failed:
         failure.set_aside(writer, lambda: evidence.manifest(order, writer.path, found, _now())[0], error)
     else:
@@ -216,6 +224,11 @@ def _set_aside(order: Order, writer: RunWriter, found: Findings, error: Exceptio
 
 def _nothing() -> None:
     return None
+
+
+def _secrets(command: CommandLine | None) -> tuple[str, ...]:
+    """Return the secrets that a server can print: those of the arm, and those that it inherits."""
+    return redact.secrets({**os.environ, **(command.env if command else {})})
 
 
 def _now() -> str:
