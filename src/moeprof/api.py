@@ -41,6 +41,8 @@ def report(
     marker_family: str | None = None,
     recover: bool = False,
     store: str | PathLike[str] | None = None,
+    timeline: bool = False,
+    ranks: bool = False,
 ) -> Report:
     """Count and time one arm.
 
@@ -51,6 +53,8 @@ def report(
         marker_family: Use this family of markers, whatever else the trace holds.
         recover: Read what is whole of a damaged file, where `trace` is a path.
         store: Where arms are looked up, as in `moeprof.open_trace`.
+        timeline: Say also where the wall time of iterations went.
+        ranks: Say also who waits for whom, and whose work takes longer.
 
     Raises:
         MoeprofError: The trace cannot be read, or an option makes no sense.
@@ -67,7 +71,7 @@ def report(
 
     _check_markers(marker, marker_family)
     opened = open_trace(trace, recover=recover, store=store) if isinstance(trace, str | PathLike) else trace
-    return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
+    return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family, timeline=timeline, ranks=ranks)
 
 
 def diff(
