@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moeprof.analyzers.results import Diff, Report
 
 
-def report_of(path: str, reading: Reading) -> Report:
+def report_of(path: str, reading: Reading, *, timeline: bool = False, ranks: bool = False) -> Report:
     """Open a trace and return its report."""
     from moeprof import api
 
@@ -23,6 +23,8 @@ def report_of(path: str, reading: Reading) -> Report:
         marker_family=reading.marker_family,
         recover=reading.recover,
         store=reading.store,
+        timeline=timeline,
+        ranks=ranks,
     )
 
 

@@ -47,12 +47,15 @@ def offsets(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def arrivals(rows: pl.DataFrame, clocks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with ``arrival_ns`` in common time, ``wait_ns`` (until the last rank came, at most to the own end),
-    ``skew_ns`` of the collective and ``last``, the rank that came last (null where several did).
+    """Say when each rank came to its collectives and how long it waited there.
 
     Args:
         rows: `moeprof.analyzers.collectives.match.Matched.rows`.
         clocks: What `offsets` returns.
+
+    Returns:
+        The rows with ``arrival_ns`` in common time, ``wait_ns`` (until the last rank came, at most to the own end), ``skew_ns``
+        of the collective and ``last``, the rank that came last (null where several did).
     """
     arrival = pl.col("start_ns") - pl.col("offset_ns")
     latest, earliest = pl.col("arrival_ns").max().over("collective"), pl.col("arrival_ns").min().over("collective")

@@ -50,7 +50,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         ``start_ns``, ``end_ns`` (of the gap), ``called_ns`` and ``call_end_ns`` of the call that launched what ends it,
-        ``sync_ns`` (when the last synchronisation of that thread before the call began, where it reaches into the gap)
+        ``phase`` of what ends it, ``sync_ns`` (when the last synchronisation of that thread before the call began, where it reaches into the gap)
         and ``rest``: the cause once the call has begun. By start.
     """
     idle = ordered.filter(pl.col("reached_ns").is_null() | (pl.col("start_ns") > pl.col("reached_ns")))
@@ -68,6 +68,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
         pl.col("is_graph").fill_null(value=False),
         "is_first",
         "track",
+        "phase",
         pl.col("before").fill_null(value=False).alias("same_stream"),
     )
     typical = _typical_latency(idle)
@@ -94,6 +95,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
         "call_end_ns",
         "sync_ns",
         rest.cast(STATE).alias("rest"),
+        "phase",
     )
 
 
@@ -104,25 +106,28 @@ def causes(found: pl.DataFrame) -> pl.DataFrame:
         found: What `gaps` returns.
 
     Returns:
-        ``start_ns``, ``end_ns``, ``state``: disjoint, of positive length, by start.
+        ``start_ns``, ``end_ns``, ``state``, ``phase``: disjoint, of positive length, by start.
 
     Example:
-        >>> gap = {"start_ns": [0], "end_ns": [10], "called_ns": [7], "call_end_ns": [9], "sync_ns": [4], "rest": ["launch"]}
-        >>> causes(pl.DataFrame(gap).with_columns(pl.col("rest").cast(STATE))).rows()
-        [(0, 4, 'host_late'), (4, 7, 'host_sync'), (7, 10, 'launch')]
+        >>> gap = {"start_ns": [0], "end_ns": [10], "called_ns": [7], "call_end_ns": [9], "sync_ns": [4], "phase": ["draft"]}
+        >>> causes(pl.DataFrame(gap).with_columns(pl.lit("launch", STATE).alias("rest"))).select("end_ns", "state").rows()
+        [(4, 'host_late'), (7, 'host_sync'), (10, 'launch')]
     """
     called = pl.col("called_ns").fill_null(-_OUTSIDE).clip(pl.col("start_ns"), pl.col("end_ns"))
     cut = found.with_columns(called.alias("host_until")).with_columns(
         pl.col("sync_ns").fill_null(_OUTSIDE).clip(pl.col("start_ns"), pl.col("host_until")).alias("late_until")
     )
     parts = [
-        cut.select("start_ns", pl.col("late_until").alias("end_ns"), pl.lit("host_late", STATE).alias("state")),
+        cut.select(
+            "start_ns", pl.col("late_until").alias("end_ns"), pl.lit("host_late", STATE).alias("state"), "phase"
+        ),
         cut.select(
             pl.col("late_until").alias("start_ns"),
             pl.col("host_until").alias("end_ns"),
             pl.lit("host_sync", STATE).alias("state"),
+            "phase",
         ),
-        cut.select(pl.col("host_until").alias("start_ns"), "end_ns", pl.col("rest").alias("state")),
+        cut.select(pl.col("host_until").alias("start_ns"), "end_ns", pl.col("rest").alias("state"), "phase"),
     ]
     return pl.concat(parts).filter(pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
 

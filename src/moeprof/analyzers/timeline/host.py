@@ -41,11 +41,14 @@ def host_calls(attribution: Attribution, launches: pl.DataFrame) -> pl.DataFrame
 
 
 def latencies(ordered: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per launch call: ``iteration``, ``phase``, ``is_graph``, ``call_ns`` (how long it lasted), ``latency_ns``
-    (from its start to that of the first device row) and ``queued`` (whether the device still worked on earlier rows then).
+    """Say how long the device takes to follow each launch call.
 
     Args:
         ordered: What `moeprof.analyzers.timeline.gaps.device_order` returns.
+
+    Returns:
+        One row per launch call: ``iteration``, ``phase``, ``is_graph``, ``call_ns`` (how long it lasted), ``latency_ns`` (from its
+        start to that of the first device row) and ``queued`` (whether the device still worked on earlier rows then).
     """
     return ordered.filter("is_first", pl.col("launch_start_ns").is_not_null()).select(
         "iteration",

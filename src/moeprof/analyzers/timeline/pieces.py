@@ -59,7 +59,11 @@ def pieces(
         wanted = ["start_ns", "end_ns", "class", "phase", *(["until_ns"] if name == "communication" else [])]
         renamed = frame.select(wanted).rename({column: f"{column}@{name}" for column in wanted[2:]})
         cut = _within(cut, renamed, name)
-    cut = _within(cut, idle.select("start_ns", "end_ns", pl.col("state").alias("cause")), "idle")
+    cut = _within(
+        cut,
+        idle.select("start_ns", "end_ns", pl.col("state").alias("cause"), pl.col("phase").alias("phase@idle")),
+        "idle",
+    )
     cut = _within(cut, host_ranges.select("start_ns", "end_ns"), "host_range")
     return cut.select(
         "iteration",
@@ -67,7 +71,7 @@ def pieces(
         "end_ns",
         _state().alias("state"),
         _of_owner("class").cast(CLASS).alias("class"),
-        _of_owner("phase").cast(PHASE).alias("phase"),
+        _of_owner("phase", idle=True).cast(PHASE).alias("phase"),
         _waited().alias("wait_ns"),
     )
 
@@ -124,8 +128,9 @@ def _state() -> pl.Expr:
     )
 
 
-def _of_owner(column: str) -> pl.Expr:
-    return (
+def _of_owner(column: str, *, idle: bool = False) -> pl.Expr:
+    """Return a column of what owns the instant; with `idle`, while nothing does, of what ends the gap."""
+    owner = (
         pl.when("compute")
         .then(f"{column}@compute")
         .when("communication")
@@ -133,6 +138,7 @@ def _of_owner(column: str) -> pl.Expr:
         .when("copy")
         .then(f"{column}@copy")
     )
+    return owner.when("idle").then(f"{column}@idle") if idle else owner
 
 
 def _waited() -> pl.Expr:

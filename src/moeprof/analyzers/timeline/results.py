@@ -30,13 +30,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseLaunches:
-    """The launches of a phase: calls per iteration, their time, and how long the device took to follow.
+class PhaseTimeline:
+    """A phase: what the wall time that belongs to it went into, its launch calls, and how long the device took to follow.
 
+    `states` are medians per iteration, states without time left out; an idle gap belongs to the phase of the launch that ends it.
     `latency_ns` is that of calls that found the device idle; None where all of them found it at work.
     """
 
     phase: str
+    states: dict[str, int]
     calls: int
     graph_launches: int
     call_ns: int
@@ -142,7 +144,7 @@ class RankTimeline:
     wait_ns: Spread | None
     overlapped_ns: Spread | None
     bounds: tuple[Part, ...]
-    phases: tuple[PhaseLaunches, ...]
+    phases: tuple[PhaseTimeline, ...]
     host: HostCalls | None
     chain: Chain | None
     regimes: tuple[Regime, ...]

@@ -9,7 +9,7 @@ from moeprof.analyzers.results import Spread
 from moeprof.analyzers.tables import PHASES, Attribution
 from moeprof.analyzers.timeline.chain import median_chain
 from moeprof.analyzers.timeline.host import latencies
-from moeprof.analyzers.timeline.results import HostCalls, Part, PhaseLaunches, RankTimeline, Regime
+from moeprof.analyzers.timeline.results import HostCalls, Part, PhaseTimeline, RankTimeline, Regime
 from moeprof.analyzers.timeline.tables import BOUNDS, STATES
 from moeprof.analyzers.timeline.tabulate import tabulate
 from moeprof.analyzers.timeline.unrest import distribution, drift, outliers
@@ -37,7 +37,7 @@ def rank_timeline(rank: RankTrace, attribution: Attribution, waits: pl.DataFrame
         wait_ns=spread(steady["wait_ns"]) if waits is not None else None,
         overlapped_ns=spread(steady["overlapped_ns"]),
         bounds=_shares(steady, BOUNDS, "bound_{}_ns"),
-        phases=_phases(ordered, steady),
+        phases=_phases(ordered, tables.parts, steady),
         host=_host(steady),
         chain=median_chain(tables.pieces, steady),
         regimes=regimes,
@@ -83,8 +83,9 @@ def _regimes(table: pl.DataFrame) -> tuple[Regime, ...]:
     return tuple(found)
 
 
-def _phases(ordered: pl.DataFrame, steady: pl.DataFrame) -> tuple[PhaseLaunches, ...]:
-    """Return the launches of each phase in steady iterations."""
+def _phases(ordered: pl.DataFrame, parts: pl.DataFrame, steady: pl.DataFrame) -> tuple[PhaseTimeline, ...]:
+    """Return the time and the launches of each phase in steady iterations."""
+    spent = _phase_states(parts, steady)
     calls = latencies(ordered).join(steady.select("iteration"), on="iteration", how="semi")
     found = []
     for phase in PHASES:
@@ -95,8 +96,9 @@ def _phases(ordered: pl.DataFrame, steady: pl.DataFrame) -> tuple[PhaseLaunches,
             pl.len().alias("calls"), pl.col("is_graph").sum().alias("graphs"), pl.col("call_ns").sum()
         )
         found.append(
-            PhaseLaunches(
+            PhaseTimeline(
                 phase=phase,
+                states=spent.get(phase, {}),
                 calls=median(each["calls"].to_list()) or 0,
                 graph_launches=median(each["graphs"].to_list()) or 0,
                 call_ns=median(each["call_ns"].drop_nulls().to_list()) or 0,
@@ -105,6 +107,18 @@ def _phases(ordered: pl.DataFrame, steady: pl.DataFrame) -> tuple[PhaseLaunches,
             )
         )
     return tuple(found)
+
+
+def _phase_states(parts: pl.DataFrame, steady: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the median time of each state by phase, an iteration without it as 0."""
+    own = parts.join(steady.select("iteration"), on="iteration", how="semi")
+    each = own.group_by("phase", "state", "iteration").agg(pl.col("length_ns").sum())
+    found: dict[str, dict[str, int]] = {}
+    for phase, state, lengths in each.group_by("phase", "state").agg("length_ns").sort("phase", "state").iter_rows():
+        middle = median([*lengths, *[0] * (steady.height - len(lengths))])
+        if phase is not None and middle:
+            found.setdefault(phase, {})[state] = middle
+    return found
 
 
 def _host(steady: pl.DataFrame) -> HostCalls | None:

@@ -37,7 +37,7 @@ PIECES: Schema = {
     "end_ns": pl.Int64,
     "state": STATE,
     "class": CLASS,  # of the launch that owns the instant; null while idle
-    "phase": PHASE,
+    "phase": PHASE,  # likewise; while idle, of the launch that ends the gap
     "wait_ns": pl.Int64,  # of a communication: how much of it passed before the last rank had come; 0 where unknown
     "bound": BOUND,
 }
