@@ -54,13 +54,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
         and ``rest``: the cause once the call has begun. By start.
     """
     idle = ordered.filter(pl.col("reached_ns").is_null() | (pl.col("start_ns") > pl.col("reached_ns")))
-    # Of several rows that end at the instant at which a gap opens, one on the same stream says the most.
-    streams = (
-        ordered.select(pl.col("end_ns").alias("reached_ns"), "device", "stream").unique().with_columns(before=True)
-    )
-    idle = idle.join(
-        streams, on=["reached_ns", "device", "stream"], how="left", nulls_equal=True, maintain_order="left"
-    ).select(
+    idle = idle.join(_openers(ordered), on="reached_ns", how="left", maintain_order="left").select(
         pl.col("reached_ns").fill_null(-_OUTSIDE).alias("gap_ns"),
         pl.col("start_ns").alias("end_ns"),
         pl.col("launch_start_ns").alias("called_ns"),
@@ -69,7 +63,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
         "is_first",
         "track",
         "phase",
-        pl.col("before").fill_null(value=False).alias("same_stream"),
+        (_of_graphs() | pl.struct("device", "stream").is_in("openers")).fill_null(value=True).alias("same_stream"),
     )
     typical = _typical_latency(idle)
     idle = idle.join(typical, on="is_graph", how="left", maintain_order="left")
@@ -130,6 +124,19 @@ def causes(found: pl.DataFrame) -> pl.DataFrame:
         cut.select(pl.col("host_until").alias("start_ns"), "end_ns", pl.col("rest").alias("state"), "phase"),
     ]
     return pl.concat(parts).filter(pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
+
+
+def _openers(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Return, for each instant at which rows end, their streams and whether one of them is of a graph."""
+    return ordered.group_by(pl.col("end_ns").alias("reached_ns")).agg(
+        pl.struct("device", "stream").alias("openers"),
+        pl.col("is_graph").fill_null(value=False).any().alias("of_graph"),
+    )
+
+
+def _of_graphs() -> pl.Expr:
+    """Tell whether streams mean nothing: the branches of a graph have streams of their own."""
+    return pl.col("is_graph") | pl.col("of_graph")
 
 
 def _typical_latency(idle: pl.DataFrame) -> pl.DataFrame:
