@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live test live setup build fmt lint type rust golden bench docs lock clean
+.PHONY: help demo demo-samples test live setup build fmt lint type rust fuzz fuzz-long golden bench docs lock clean
 
 # $(call step,name,what it does,command): says what runs, keeps the output for the case that it fails.
 define step
@@ -33,13 +33,13 @@ endef
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
-demo-live: build ## set up, capture two arms of a tiny model with the real vLLM on the CPU, compare them
+demo: build ## set up, capture two arms of a tiny model with the real vLLM on the CPU, compare them
 	@$(BIN)/python -m scripts.demo
 
-demo: build ## set up, then compare two sample arms and report on one
+demo-samples: build ## the quick one: set up, then compare two sample arms and report on one
 	@$(BIN)/python -m scripts.demo --samples
 
-test: setup lint type rust build $(STAMPS)/stub ## set up, then run every check and test (but slow and live ones: make live)
+test: setup lint type rust fuzz build $(STAMPS)/stub ## set up, then run every check and test (but slow and live ones: make live)
 	@echo 'pytest    all tests and the examples in docstrings, README and docs'
 	@$(BIN)/python -m pytest -q -m 'not slow'
 
@@ -99,6 +99,15 @@ rust: $(STAMPS)/rust ## cargo test (nextest where it is installed)
 $(STAMPS)/rust: $(READY) $(STAMPS)/cargo $(RUST)
 	$(call step,rust,cargo test,if cargo nextest --version; then cargo nextest run --locked --workspace --no-tests=pass && cargo test -q --locked --workspace --doc; else cargo test -q --locked --workspace; fi)
 	@touch $@
+
+# What is found is kept in build/fuzz; with the fault mended it goes to the corpus as a text to begin with, and to the tests.
+fuzz: $(STAMPS)/fuzz ## read changed traces in several ways that must agree, half a minute
+$(STAMPS)/fuzz: $(STAMPS)/cargo $(RUST) $(wildcard crates/moeprof-trace/corpus/*)
+	$(call step,fuzz,changed traces for half a minute,cargo run -q --locked --profile fuzz -p moeprof-trace --example fuzz -- --seconds 30)
+	@touch $@
+
+fuzz-long: $(STAMPS)/cargo ## the same for an hour, from another seed each time
+	@cargo run -q --locked --profile fuzz -p moeprof-trace --example fuzz -- --seconds 3600 --seed $$(date +%s)000
 
 golden: build ## rewrite stored outputs of tests and docs; review the diff
 	@MOEPROF_GOLDEN=write $(BIN)/python -m pytest -q -p no:randomly tests/golden tests/docs

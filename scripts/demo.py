@@ -1,12 +1,12 @@
 """The live demo: capture two arms of a tiny MoE model on this machine's CPU with the real vLLM, and compare them.
 
-    make demo-live                             # or: .venv/bin/python -m scripts.demo
-    .venv/bin/python -m scripts.demo --samples   # the quick one: compare two stored samples
+    make demo            # or: .venv/bin/python -m scripts.demo
+    make demo-samples    # or: .venv/bin/python -m scripts.demo --samples; the quick one: compare two stored samples
 
-Everything lies in build/demo; blocks that are complete for the same sources are not captured again. Where the live demo cannot
-be had (no network, too little disk or memory, a capture that fails), it says why and shows the samples instead. Standard library only.
+Everything lies in build/demo; blocks that are complete for the same sources are not captured again. Where vLLM for the CPU cannot
+be had (no network, too little disk or memory), it says why and shows the samples instead. Standard library only.
 
-Exit codes: 0 shown, live or not; 130 interrupted; otherwise that of the comparison.
+Exit codes: 0 shown, live or not; 3 the environment is there and the capture failed; 130 interrupted; otherwise that of the comparison.
 """
 
 from __future__ import annotations
@@ -33,12 +33,17 @@ SAMPLES = ("samples/h200/base", "samples/h200/mega_derived")
 NEEDS_MEMORY = 6 * 10**9  # two ranks, an API server and a client
 CAPTURE_S = 1800.0
 STOP_S = 120.0
+FAILED = 3
 ERROR = re.compile(r"moeprof: error\[[\w-]+\]: (.*)")
 MOEPROF = (sys.executable, "-m", "moeprof")
 
 
 class NotLiveError(Exception):
     """The live demo cannot be had here; the message says why."""
+
+
+class FailedError(Exception):
+    """It can be had here and a step of it failed, which no sample must hide; the message says why."""
 
 
 def say(text: str) -> None:
@@ -105,7 +110,7 @@ def run(words: Iterable[str], env: Mapping[str, str], what: str, limit_s: float 
     """Run a step; its progress goes on to our stderr.
 
     Raises:
-        NotLiveError: It failed, with the reason that it gave, or took too long.
+        FailedError: It failed, with the reason that it gave, or took too long.
     """
     process = subprocess.Popen(
         list(words),
@@ -135,9 +140,9 @@ def run(words: Iterable[str], env: Mapping[str, str], what: str, limit_s: float 
             process.wait(STOP_S)
         process.stderr.close()
     if not timely:
-        raise NotLiveError(f"{what} did not end within {limit_s:g} s")
+        raise FailedError(f"{what} did not end within {limit_s:g} s")
     if code != 0:
-        raise NotLiveError(f"{what} failed: {reason or f'exit code {code}'}")
+        raise FailedError(f"{what} failed: {reason or f'exit code {code}'}")
 
 
 def live(place: Path = PLACE) -> Path:
@@ -145,6 +150,7 @@ def live(place: Path = PLACE) -> Path:
 
     Raises:
         NotLiveError: It cannot be done here.
+        FailedError: It can, and failed.
     """
     check_memory(available_memory())
     try:
@@ -166,7 +172,7 @@ def show(store: Path) -> int:
     """Print what differs between the captured arms."""
     code = compare("base", "mega", "--store", str(store))
     here = os.path.relpath(store, Path.cwd())
-    say(f"look further: moeprof report base --store {here}; the quick demo is make demo")
+    say(f"look further: moeprof report base --store {here}; the quick demo is make demo-samples")
     return code
 
 
@@ -199,6 +205,10 @@ def main(argv: list[str] | None = None) -> int:
         say(f"not live: {reason}")
         say("here are stored samples from H200 GPUs instead; mega is derived from base, not measured")
         return samples()
+    except FailedError as reason:
+        say(f"failed: {reason}")
+        say("the environment with vLLM is there, so this is a fault; make demo-samples shows stored samples")
+        return FAILED
     except KeyboardInterrupt:
         say("interrupted")
         return 130

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import final
+from typing import Self, final
 
 __all__ = [
     "ArrowTable",
+    "KinetoBatch",
+    "KinetoBatches",
     "KinetoFile",
     "NsysDatabase",
     "NsysTable",
@@ -13,6 +15,7 @@ __all__ = [
     "build_info",
     "open_nsys",
     "read_kineto",
+    "read_kineto_batches",
 ]
 
 class TraceFormatError(Exception):
@@ -68,6 +71,36 @@ class KinetoFile:
     def bytes_read(self) -> int: ...
 
 @final
+class KinetoBatch:
+    """Some events of a file with what belongs to them. See docs/native.md."""
+
+    @property
+    def events(self) -> ArrowTable: ...
+    @property
+    def names(self) -> ArrowTable: ...
+    @property
+    def tracks(self) -> ArrowTable: ...
+    @property
+    def device_args(self) -> ArrowTable: ...
+    @property
+    def collective_args(self) -> ArrowTable: ...
+    @property
+    def labels(self) -> ArrowTable: ...
+    @property
+    def categories(self) -> list[str]: ...
+    @property
+    def phases(self) -> list[str]: ...
+
+@final
+class KinetoBatches:
+    """The batches of a file, one after the other; ``rest`` holds what belongs to the whole file once they are through."""
+
+    @property
+    def rest(self) -> KinetoFile | None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> KinetoBatch: ...
+
+@final
 class NsysTable:
     """Some columns of one table: whole numbers, and texts as numbers of the distinct ``texts``."""
 
@@ -94,6 +127,16 @@ def read_kineto(
     *,
     recover: bool = False,
     skip_categories: Sequence[str] = (),
+    time_range: tuple[int, int] | None = None,
     max_event_bytes: int = 1073741824,
 ) -> KinetoFile: ...
+def read_kineto_batches(
+    path: str | os.PathLike[str],
+    *,
+    rows: int = 262144,
+    recover: bool = False,
+    skip_categories: Sequence[str] = (),
+    time_range: tuple[int, int] | None = None,
+    max_event_bytes: int = 1073741824,
+) -> KinetoBatches: ...
 def build_info() -> dict[str, str]: ...

@@ -72,13 +72,13 @@ def test_a_failed_step_gives_its_reason(capfd: pytest.CaptureFixture[str]) -> No
     # GIVEN a step that ends as a failed capture does
     code = "import sys; print('moeprof: error[server-died]: the server ended\\n  at: x', file=sys.stderr); sys.exit(3)"
     # WHEN it runs THEN its output is shown, and its reason is the error
-    with pytest.raises(demo.NotLiveError, match=r"^the capture failed: the server ended$"):
+    with pytest.raises(demo.FailedError, match=r"^the capture failed: the server ended$"):
         demo.run([sys.executable, "-c", code], os.environ, "the capture")
     assert capfd.readouterr().err == "moeprof: error[server-died]: the server ended\n  at: x\n"
     # AND one that says nothing has its code, and one that does not end its limit
-    with pytest.raises(demo.NotLiveError, match=r"^it failed: exit code 5$"):
+    with pytest.raises(demo.FailedError, match=r"^it failed: exit code 5$"):
         demo.run([sys.executable, "-c", "raise SystemExit(5)"], os.environ, "it")
-    with pytest.raises(demo.NotLiveError, match=r"^it did not end within 0\.2 s$"):
+    with pytest.raises(demo.FailedError, match=r"^it did not end within 0\.2 s$"):
         demo.run([sys.executable, "-c", "import time; time.sleep(600)"], os.environ, "it", 0.2)
 
 
@@ -100,6 +100,24 @@ def test_without_an_environment_the_samples_are_shown(
         "demo: here are stored samples from H200 GPUs instead; mega is derived from base, not measured\n"
     )
     assert shown == [demo.SAMPLES, demo.SAMPLES[:1]]
+
+
+def test_a_capture_that_fails_is_not_hidden_by_samples(
+    shown: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # GIVEN an environment that is there, and whose Python ends whatever it is asked with an error
+    monkeypatch.setattr(cpu_environment, "environment", lambda *_, **__: Path(sys.executable))
+    monkeypatch.setattr(demo, "available_memory", lambda: None)
+    monkeypatch.setattr(demo, "live", lambda: demo.run([sys.executable, "-c", "raise SystemExit(3)"], os.environ, "it"))
+    # WHEN the demo runs
+    code = demo.main([])
+    # THEN it ends with 3 and the reason, and shows nothing else
+    assert code == 3
+    assert capsys.readouterr().err == (
+        "demo: failed: it failed: exit code 3\n"
+        "demo: the environment with vLLM is there, so this is a fault; make demo-samples shows stored samples\n"
+    )
+    assert shown == []
 
 
 def test_the_quick_demo_starts_nothing(shown: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:

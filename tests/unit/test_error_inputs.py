@@ -73,6 +73,31 @@ REAL: dict[type[errors.MoeprofError], tuple[tuple[str, ...], str, tuple[str, ...
         "error[native-missing]: the native reader does not load: ",
         ("  try: make build, or install a built package of moeprof",),
     ),
+    errors.ResultError: (
+        ("ingest", "{tmp}/empty.txt", "--arm", "x", "--store", "{tmp}/store"),
+        "error[result-invalid]: the file is empty",
+        ("  at: {tmp}/empty.txt",),
+    ),
+    errors.ConflictError: (
+        ("ingest", "{tmp}/pass.txt", "{tmp}/copy.txt", "--arm", "x", "--store", "{tmp}/store"),
+        "error[result-conflict]: copy.txt holds the same bytes as pass.txt",
+        ("  at: {tmp}/copy.txt", "  try: leave the copy out"),
+    ),
+    errors.MetricsError: (
+        ("diff", "{tmp}/pass.txt", "{tmp}/pass.txt", "--metrics", "{tmp}/metrics.toml"),
+        "error[metrics-invalid]: metric 'speed' has no direction",
+        ("  at: {tmp}/metrics.toml", '  try: say better = "higher" or better = "lower"'),
+    ),
+    errors.ClaimError: (
+        ("claims", "{tmp}/claims.toml"),
+        "error[claim-invalid]: claim 1 names no metric",
+        ("  at: {tmp}/claims.toml",),
+    ),
+    errors.BaselineError: (
+        ("gate", "{tmp}/markers.json", "--baseline", "{tmp}/settings.json"),
+        "error[baseline-invalid]: the file is no baseline of moeprof",
+        ("  at: {tmp}/settings.json", "  try: moeprof baseline accept ARM_OR_PATH --reason TEXT writes one"),
+    ),
     errors.NothingToCompareError: (
         ("diff", "{tmp}/markers.json", "{tmp}/launches.json"),
         "error[nothing-to-compare]: not comparable: ",
@@ -80,6 +105,11 @@ REAL: dict[type[errors.MoeprofError], tuple[tuple[str, ...], str, tuple[str, ...
     ),
 }
 FILES = {
+    "empty.txt": "",
+    "pass.txt": "== Serving Benchmark Result ==\nSuccessful requests: 1\nBenchmark duration (s): 1.00\n",
+    "copy.txt": "== Serving Benchmark Result ==\nSuccessful requests: 1\nBenchmark duration (s): 1.00\n",
+    "metrics.toml": '[metrics.speed]\nunit = "m/s"\n',
+    "claims.toml": '[[claim]]\ntext = "5 % better"\n',
     "cut.json": '{"traceEvents": [{"ph": "X"',
     "settings.json": '{"editor": "vi"}',
     "run.qdstrm": "NVIDIA Nsight Systems Stream 2023.4.4.54-234433681190v0",

@@ -18,10 +18,6 @@ EXAMPLES: dict[type[errors.MoeprofError], tuple[errors.MoeprofError, str]] = {
         errors.ConfigError("unknown key 'arm'", path="moeprof.toml", line=3, hint="did you mean 'arms'?"),
         "config-invalid",
     ),
-    errors.ResultError: (errors.ResultError("the file is empty", path="x", hint="give a result"), "result-invalid"),
-    errors.ConflictError: (errors.ConflictError("pass 0 of block 0 was given twice"), "result-conflict"),
-    errors.MetricsError: (errors.MetricsError("metric 'x' has no direction", path="m.toml"), "metrics-invalid"),
-    errors.ClaimError: (errors.ClaimError("claim 1 names no metric", path="c.toml"), "claim-invalid"),
     errors.StoreLockedError: (
         errors.StoreLockedError("another moeprof writes to the store", path="lock", hint="wait for it"),
         "store-locked",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use moeprof_nsys::NsysError;
 use moeprof_trace::TraceError;
-use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -109,4 +109,9 @@ fn of_system(py: Python<'_>, path: &Path, source: &std::io::Error) -> PyErr {
         },
         None => PyOSError::new_err((None::<i32>, source.to_string(), path)),
     }
+}
+
+/// The reader itself has failed, which no file should bring about.
+pub(crate) fn failed() -> PyErr {
+    PyRuntimeError::new_err("the reader itself has failed; that is a fault of moeprof: please report it with the file")
 }

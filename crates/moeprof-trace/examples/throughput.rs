@@ -53,16 +53,31 @@ fn newlines_from_file(path: &Path) -> io::Result<usize> {
     }
 }
 
+/// Inflates a compressed file in blocks, and does nothing with them.
+fn inflate(path: &Path) -> io::Result<usize> {
+    let mut decoder = flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, File::open(path)?));
+    let mut buffer = vec![0; 1 << 18];
+    let mut total = 0;
+    loop {
+        match decoder.read(&mut buffer)? {
+            0 => return Ok(total),
+            size => total += size,
+        }
+    }
+}
+
 fn measure(path: &Path, runs: usize, options: &ReadOptions) -> io::Result<()> {
     let bytes = std::fs::read(path)?;
     let zipped = bytes.starts_with(&[0x1f, 0x8b]);
-    let (mut read, mut memory, mut file) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut read, mut memory, mut file, mut inflated) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut size, mut events) = (0, 0);
     for _ in 0..runs {
         let (trace, cost) = timed(|| read_kineto(path, options).map_err(io::Error::other))?;
         (size, events) = (trace.bytes_read, trace.num_events());
         read.push(cost);
-        if !zipped {
+        if zipped {
+            inflated.push(timed(|| inflate(path))?.1);
+        } else {
             memory.push(timed(|| Ok(std::hint::black_box(memchr::memchr_iter(b'\n', &bytes).count())))?.1);
             file.push(timed(|| newlines_from_file(path))?.1);
         }
@@ -71,6 +86,10 @@ fn measure(path: &Path, runs: usize, options: &ReadOptions) -> io::Result<()> {
     let read = sum_up(&read);
     println!("{}: {:.1} MB, {events} events", path.display(), size as f64 / 1e6);
     println!("  reader          {:5.2} GB/s by CPU, {:5.2} by wall", speed(read.cpu), speed(read.wall));
+    if zipped {
+        let cost = sum_up(&inflated);
+        println!("  inflating alone {:5.2} GB/s by CPU, {:5.2} by wall", speed(cost.cpu), speed(cost.wall));
+    }
     for (name, costs) in [("in memory", memory), ("from the file", file)] {
         if !costs.is_empty() {
             let newlines = sum_up(&costs);

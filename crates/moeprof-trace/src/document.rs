@@ -10,7 +10,7 @@ use crate::predict::{Predictor, Text};
 use crate::recover::{Resume, Scan};
 use crate::source::Source;
 use crate::spellings::Context;
-use crate::tables::Tables;
+use crate::tables::{Batch, Tables, TimeRange};
 use crate::text::decode;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -36,6 +36,13 @@ pub(crate) struct Orders<'a> {
     pub(crate) skip: &'a [String],
     pub(crate) max_event_bytes: u64,
     pub(crate) predict: bool,
+    pub(crate) range: Option<TimeRange>,
+}
+
+/// Takes batches of events while a file is read; false where no more are wanted.
+pub(crate) struct Sink<'a> {
+    pub(crate) rows: usize,
+    pub(crate) take: &'a mut dyn FnMut(Batch) -> bool,
 }
 
 /// Reads one document, or a part of one, from a source.
@@ -50,6 +57,7 @@ pub(crate) struct Reader<'a> {
     /// An event was dropped.
     dropped: bool,
     quirks: Vec<Quirk>,
+    sink: Option<Sink<'a>>,
 }
 
 /// Where the reading of events stands between two of them.
@@ -105,13 +113,32 @@ impl<'a> Reader<'a> {
             source,
             orders,
             part,
-            tables: Tables::new(orders.skip),
+            tables: Tables::new(orders.skip, orders.range),
             notices: Notices::default(),
             metadata: Metadata::default(),
             partial: false,
             dropped: false,
             quirks: Vec::new(),
+            sink: None,
         }
+    }
+
+    /// Hands the events on in batches of about so many rows.
+    pub(crate) fn into_sink(mut self, sink: Sink<'a>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Hands on what has come together, where it is `most` rows or more.
+    fn hand_on(&mut self, most: usize) -> Result<(), Failure> {
+        let Some(sink) = self.sink.as_mut().filter(|_| self.tables.num_events() >= most) else { return Ok(()) };
+        let batch = self.tables.take_batch().map_err(|error| Failure::Io(std::io::Error::other(error)))?;
+        if (sink.take)(batch) { Ok(()) } else { Err(Failure::Stopped) }
+    }
+
+    /// Hands on what is left.
+    pub(crate) fn hand_on_rest(&mut self) -> Result<(), Failure> {
+        self.hand_on(1)
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {
@@ -199,12 +226,16 @@ impl<'a> Reader<'a> {
                 Some(Entry::End) => break,
                 Some(Entry::Metadata(key, json)) => self.metadata.set(key, json),
                 Some(Entry::Events { is_array }) => {
-                    if self.part == Part::Last {
+                    if matches!(self.part, Part::Middle | Part::Last) {
+                        // Earlier parts have events that no longer count.
                         return Err(Failure::Indivisible);
                     }
                     if found {
                         // The last of two keys counts.
-                        self.tables = Tables::new(self.orders.skip);
+                        if self.tables.has_given() {
+                            return Err(self.malformed(0, Cause::SecondArray));
+                        }
+                        self.tables = Tables::new(self.orders.skip, self.orders.range);
                     }
                     found = is_array;
                     if is_array && !self.events(false, false)? {
@@ -228,6 +259,9 @@ impl<'a> Reader<'a> {
         let mut walk = Walk { event: Event::new(), predictor, stage: Stage::First, any, bare };
         loop {
             let mut pause = self.events_in_window(&mut walk);
+            if let Some(rows) = self.sink.as_ref().map(|sink| sink.rows) {
+                self.hand_on(rows)?;
+            }
             if let Pause::More(done) = pause {
                 self.source.consume(done);
                 if self.is_too_long(self.source.window().len()) {
@@ -464,9 +498,20 @@ impl<'a> Reader<'a> {
             let window = self.source.window();
             let source = &self.source;
             let mut cursor = Cursor { bytes: window, at: 0, valid: source.valid(), quirks: &mut self.quirks };
-            match read(&mut cursor) {
+            let mut outcome = read(&mut cursor);
+            let end = cursor.at;
+            let most = usize::try_from(self.orders.max_event_bytes).unwrap_or(usize::MAX);
+            if matches!(outcome, Err(Stop::Bad(..)) if window.len() > most) || (outcome.is_ok() && end > most) {
+                // How much text there happens to be behind the limit must not matter.
+                self.quirks.clear();
+                let bytes = window.get(..=most).unwrap_or(window);
+                let mut cursor = Cursor { bytes, at: 0, valid: source.valid(), quirks: &mut self.quirks };
+                if outcome.is_ok() || matches!(read(&mut cursor), Err(Stop::More)) {
+                    outcome = Err(Stop::Bad(0, Cause::TooLong(self.orders.max_event_bytes)));
+                }
+            }
+            match outcome {
                 Ok(value) => {
-                    let end = cursor.at;
                     let place = |at| source.position(at);
                     record(&mut self.quirks, &Context { window, place: &place }, &mut self.notices);
                     self.source.consume(end);
@@ -546,7 +591,9 @@ fn element(
     let event = &mut walk.event;
     event.record = walk.predictor.as_ref().is_some_and(Predictor::learns);
     let read = match event.read(cursor) {
-        Err(Stop::Bad(at, _)) if at - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
+        Err(Stop::Bad(..)) if cursor.bytes.len() - start > most && is_cut(event, cursor, start, most) => {
+            Err(Stop::Bad(start, Cause::TooLong(most as u64)))
+        }
         Ok(()) if event.end - start > most => Err(Stop::Bad(start, Cause::TooLong(most as u64))),
         Ok(()) if !event.empty => {
             tables.push(event, context, cursor.quirks).map_err(|cause| Stop::Bad(event.start, cause))
@@ -560,6 +607,15 @@ fn element(
         cursor.quirks.clear();
     }
     read
+}
+
+/// Tells whether the event at `start` is not seen to be bad within so many bytes. How much text there happens to be
+/// behind the limit must not matter.
+#[cold]
+fn is_cut(event: &mut Event, cursor: &mut Cursor<'_, '_>, start: usize, most: usize) -> bool {
+    let bytes = cursor.bytes.get(..=start + most).unwrap_or(cursor.bytes);
+    let mut short = Cursor { bytes, at: start, valid: cursor.valid, quirks: cursor.quirks };
+    event.read(&mut short) == Err(Stop::More)
 }
 
 /// Turns quirks into notices.

@@ -147,6 +147,8 @@ pub(crate) enum Failure {
     NotATrace(String),
     /// Not an error: a part of the text ended between two events, as it should.
     PartEnd,
+    /// Not an error: whoever takes batches wants no more.
+    Stopped,
     /// Not an error: a part of the text cannot be read by itself, so the file must be read as one.
     Indivisible,
 }
@@ -168,7 +170,9 @@ impl Failure {
             Self::Malformed(at, message) => TraceError::Malformed { path, at, message },
             Self::Unsupported(format, message) => TraceError::Unsupported { path, format, message },
             Self::NotATrace(message) => TraceError::NotATrace { path, message },
-            Self::PartEnd | Self::Indivisible => TraceError::Io { path, source: io::Error::other("parts") },
+            Self::PartEnd | Self::Indivisible | Self::Stopped => {
+                TraceError::Io { path, source: io::Error::other("parts") }
+            }
         }
     }
 }

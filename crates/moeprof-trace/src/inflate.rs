@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use flate2::bufread::GzDecoder;
 
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 const COMPRESSED_CHUNK: usize = 1 << 16;
+/// Bytes that the decoder may give at a time; few enough that they stay in the nearest cache until they are copied.
+const ROOM: usize = 1 << 14;
 /// Bytes of text that one thread hands to the other at a time, and how many such blocks may wait.
 const BLOCK: usize = 1 << 18;
 const WAITING: usize = 4;
@@ -52,12 +54,19 @@ pub(crate) fn members<R: Read>(reader: R, limits: InflateLimits) -> Members<BufR
     let taken = Rc::new(Cell::new(0));
     let counted = Counted { reader, count: Rc::clone(&taken) };
     let state = State::Between(BufReader::with_capacity(COMPRESSED_CHUNK, counted));
-    Members { state, zeros: false, taken, given: 0, limits }
+    Members { state, text: vec![0; ROOM].into(), at: 0, end: 0, zeros: false, taken, given: 0, limits }
 }
 
 /// All members of a gzip file, one after the other.
+///
+/// The decoder always gets the same room, since of data that is damaged it gives what it had in a call back in part: how much
+/// must not depend on who reads.
 pub(crate) struct Members<B> {
     state: State<B>,
+    text: Box<[u8]>,
+    /// What of `text` is still to be given.
+    at: usize,
+    end: usize,
     zeros: bool,
     taken: Rc<Cell<u64>>,
     given: u64,
@@ -90,6 +99,23 @@ impl<B: BufRead> Members<B> {
         Err(io::Error::other(TooMuch(text)))
     }
 
+    /// Decodes some bytes of text; 0 at the end of the last member.
+    fn decode(&mut self) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Ok(0),
+                State::Between(reader) => self.next_member(reader)?,
+                State::Member(mut decoder) => match decoder.read(&mut self.text)? {
+                    0 => self.state = State::Between(decoder.into_inner()),
+                    count => {
+                        self.state = State::Member(decoder);
+                        return self.check(count);
+                    }
+                },
+            }
+        }
+    }
+
     fn next_member(&mut self, mut reader: B) -> io::Result<()> {
         loop {
             let bytes = reader.fill_buf()?;
@@ -120,52 +146,58 @@ impl<B: BufRead> Members<B> {
 
 impl<B: BufRead> Read for Members<B> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Done => return Ok(0),
-                State::Between(reader) => self.next_member(reader)?,
-                State::Member(mut decoder) => match decoder.read(out)? {
-                    0 => self.state = State::Between(decoder.into_inner()),
-                    count => {
-                        self.state = State::Member(decoder);
-                        return self.check(count);
-                    }
-                },
-            }
+        if self.at == self.end {
+            (self.at, self.end) = (0, 0);
+            self.end = self.decode()?;
         }
+        let left = self.text.get(self.at..self.end).unwrap_or_default();
+        let count = left.len().min(out.len());
+        if let (Some(place), Some(text)) = (out.get_mut(..count), left.get(..count)) {
+            place.copy_from_slice(text);
+        }
+        self.at += count;
+        Ok(count)
     }
 }
 
 /// What one thread hands to the other.
 pub(crate) enum Block {
     Text(Vec<u8>),
-    Failed(io::Error),
+    Failed { error: io::Error, zeros: bool },
     End { zeros: bool },
 }
 
+/// The end of the pipe into which text goes. Blocks that were read come back, so that their memory serves again.
+pub(crate) struct Pipe {
+    sender: SyncSender<Block>,
+    used: Receiver<Vec<u8>>,
+}
+
 /// Makes a pipe for [`inflate`] and [`Piped`].
-pub(crate) fn pipe() -> (SyncSender<Block>, Piped) {
+pub(crate) fn pipe() -> (Pipe, Piped) {
     let (sender, receiver) = sync_channel(WAITING);
-    (sender, Piped { receiver, block: Vec::new(), at: 0, zeros: false, ended: false })
+    let (returns, used) = channel();
+    (Pipe { sender, used }, Piped { receiver, returns, block: Vec::new(), at: 0, zeros: false, ended: false })
 }
 
 /// Inflates compressed data into a pipe, until its end or until nobody listens any more.
-pub(crate) fn inflate(reader: impl Read, limits: InflateLimits, pipe: &SyncSender<Block>) {
+pub(crate) fn inflate(reader: impl Read, limits: InflateLimits, pipe: &Pipe) {
     let mut members = members(reader, limits);
     loop {
-        let mut block = vec![0; BLOCK];
+        let mut block = pipe.used.try_recv().unwrap_or_default();
+        block.resize(BLOCK, 0);
         let (size, outcome) = fill(&mut members, &mut block);
         block.truncate(size);
-        if !block.is_empty() && pipe.send(Block::Text(block)).is_err() {
+        if !block.is_empty() && pipe.sender.send(Block::Text(block)).is_err() {
             return;
         }
         let last = match outcome {
             Ok(true) => continue,
             Ok(false) => Block::End { zeros: members.zeros() },
-            Err(error) => Block::Failed(error),
+            Err(error) => Block::Failed { error, zeros: members.zeros() },
         };
         // Where nobody listens there is nobody to tell.
-        let _ = pipe.send(last);
+        let _ = pipe.sender.send(last);
         return;
     }
 }
@@ -187,6 +219,7 @@ fn fill(reader: &mut impl Read, block: &mut [u8]) -> (usize, io::Result<bool>) {
 /// Text that another thread inflates.
 pub(crate) struct Piped {
     receiver: Receiver<Block>,
+    returns: Sender<Vec<u8>>,
     block: Vec<u8>,
     at: usize,
     zeros: bool,
@@ -204,10 +237,17 @@ impl Read for Piped {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.at == self.block.len() && !self.ended {
             match self.receiver.recv() {
-                Ok(Block::Text(block)) => (self.block, self.at) = (block, 0),
+                Ok(Block::Text(block)) => {
+                    let used = std::mem::replace(&mut self.block, block);
+                    self.at = 0;
+                    if used.capacity() > 0 {
+                        // The other thread may have come to its end.
+                        let _ = self.returns.send(used);
+                    }
+                }
                 Ok(Block::End { zeros }) => (self.zeros, self.ended) = (zeros, true),
-                Ok(Block::Failed(error)) => {
-                    self.ended = true;
+                Ok(Block::Failed { error, zeros }) => {
+                    (self.zeros, self.ended) = (zeros, true);
                     return Err(error);
                 }
                 Err(_) => return Err(io::Error::other("the thread that inflates is gone")),

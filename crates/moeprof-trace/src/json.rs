@@ -36,6 +36,7 @@ pub(crate) enum Cause {
     TooMany(&'static str),
     TooLong(u64),
     Garbage,
+    SecondArray,
 }
 
 impl std::fmt::Display for Cause {
@@ -56,6 +57,9 @@ impl std::fmt::Display for Cause {
             Self::TooMany(what) => write!(out, "more distinct {what} than a trace can have"),
             Self::TooLong(most) => {
                 write!(out, "one event or value is longer than {most} bytes (the limit is max_event_bytes)")
+            }
+            Self::SecondArray => {
+                out.write_str("a second traceEvents, which would take the place of events that were handed on already")
             }
             Self::Garbage => out.write_str("something that is not JSON follows the document"),
         }
@@ -291,11 +295,14 @@ impl<'w> Cursor<'w, '_> {
 
     #[cold]
     fn not_finite(&mut self) -> Result<Scalar, Stop> {
+        // One byte more than the longest word there is: how much text there happens to be behind it must not matter.
+        const ENOUGH: usize = "-infinity".len() + 1;
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
-        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte)).count();
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-._".contains(byte);
+        let length = rest.iter().take(ENOUGH).take_while(is_part).count();
         let word = rest.get(..length).unwrap_or_default();
-        if length == rest.len() && length <= "-infinity".len() {
+        if length == rest.len() && length < ENOUGH {
             return Err(Stop::More);
         }
         if !is_not_finite(word) {

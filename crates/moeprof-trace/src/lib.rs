@@ -17,7 +17,8 @@
 //! The text is never in memory as a whole: [`source`] refills a buffer of about 1 MiB, [`json`] reads tokens from it,
 //! [`event`] finds the values of one event, [`tables`] turns them into rows. The columns are what is kept.
 //! `docs/native.md` says what each table holds, what is accepted with a notice and what is refused.
-#![forbid(unsafe_code)]
+// One module may hold unsafe code: `predict::vectors`, which says why it is sound.
+#![deny(unsafe_code)]
 
 mod columns;
 mod digits;
@@ -51,9 +52,9 @@ use arrow_array::RecordBatch;
 
 pub use crate::error::{Position, TraceError};
 pub use crate::notices::Notice;
-pub use crate::tables::{DeviceTable, EventCount};
+pub use crate::tables::{Batch, DeviceTable, EventCount};
 
-use crate::document::{Orders, Part, Reader};
+use crate::document::{Orders, Part, Reader, Sink};
 use crate::error::Failure;
 use crate::inflate::InflateLimits;
 use crate::parts::Joined;
@@ -76,6 +77,7 @@ pub struct ReadOptions {
     threads: usize,
     parts_from: u64,
     predict: bool,
+    time_range: Option<(i64, i64)>,
 }
 
 impl Default for ReadOptions {
@@ -89,6 +91,7 @@ impl Default for ReadOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
             parts_from: PARTS_FROM,
             predict: true,
+            time_range: None,
         }
     }
 }
@@ -119,6 +122,14 @@ impl ReadOptions {
     #[must_use]
     pub fn skip_categories<S: Into<String>>(mut self, categories: impl IntoIterator<Item = S>) -> Self {
         self.skip_categories = categories.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Keeps only events that lie in this time at least in part, from its start on and until before its end: ns as in
+    /// `start_ns`. The others are only counted. Events without a time and those of phase M are kept.
+    #[must_use]
+    pub fn time_range(mut self, range: std::ops::Range<i64>) -> Self {
+        self.time_range = Some((range.start, range.end));
         self
     }
 
@@ -180,6 +191,7 @@ impl ReadOptions {
             skip: &self.skip_categories,
             max_event_bytes: self.max_event_bytes,
             predict: self.predict,
+            range: self.time_range,
         }
     }
 }
@@ -223,8 +235,41 @@ pub fn read_kineto(path: &Path, options: &ReadOptions) -> Result<KinetoFile, Tra
 
 /// Reads from anywhere, on the calling thread; errors then name no file.
 pub fn read_kineto_from(reader: impl Read, options: &ReadOptions) -> Result<KinetoFile, TraceError> {
-    let read = || read_source(Source::new(Box::new(reader), options.chunk, options.inflate)?, options);
+    let read = || read_source(Source::new(Box::new(reader), options.chunk, options.inflate)?, options, None);
     read().map_err(|failure| failure.of(Path::new("")))
+}
+
+/// Reads a file and hands its events on in batches of about `rows` rows, so that no more than one is in memory.
+///
+/// `take` gets each batch; where it returns false, reading ends and None is returned. Otherwise what is returned has
+/// everything but the events and the tables that belong to rows: names, tracks, metadata, notices, counts.
+pub fn read_kineto_batches(
+    path: &Path,
+    options: &ReadOptions,
+    rows: usize,
+    mut take: impl FnMut(Batch) -> bool,
+) -> Result<Option<KinetoFile>, TraceError> {
+    let mut read = || {
+        let file = File::open(path)?;
+        let zipped = options.threads > 1 && is_zipped(&file)?;
+        let sink = Sink { rows: rows.max(1), take: &mut take };
+        let file = File::open(path)?;
+        if zipped {
+            return beside(file, options, |source| read_source(source, options, Some(sink)));
+        }
+        read_source(Source::new(Box::new(file), options.chunk, options.inflate)?, options, Some(sink))
+    };
+    match read() {
+        Ok(file) => Ok(Some(file)),
+        Err(Failure::Stopped) => Ok(None),
+        Err(failure) => Err(failure.of(path)),
+    }
+}
+
+fn is_zipped(file: &File) -> Result<bool, Failure> {
+    let mut magic = Vec::with_capacity(inflate::GZIP.len());
+    file.take(inflate::GZIP.len() as u64).read_to_end(&mut magic)?;
+    Ok(magic == inflate::GZIP)
 }
 
 fn read_path(path: &Path, options: &ReadOptions) -> Result<KinetoFile, Failure> {
@@ -232,11 +277,10 @@ fn read_path(path: &Path, options: &ReadOptions) -> Result<KinetoFile, Failure> 
     let about = file.metadata()?;
     let size = if about.is_file() && options.threads > 1 { about.len() } else { 0 };
     if size >= options.parts_from.min(INFLATE_BESIDE_FROM) {
-        let mut magic = Vec::with_capacity(inflate::GZIP.len());
-        file.by_ref().take(inflate::GZIP.len() as u64).read_to_end(&mut magic)?;
+        let zipped = is_zipped(&file)?;
         file.rewind()?;
-        if magic == inflate::GZIP {
-            return read_beside(file, options);
+        if zipped {
+            return beside(file, options, |source| read_source(source, options, None));
         }
         if size >= options.parts_from
             && let Some(joined) = parts::read(path, size, options.threads as u64, options)
@@ -244,22 +288,34 @@ fn read_path(path: &Path, options: &ReadOptions) -> Result<KinetoFile, Failure> 
             return finish(joined, false);
         }
     }
-    read_source(Source::new(Box::new(file), options.chunk, options.inflate)?, options)
+    read_source(Source::new(Box::new(file), options.chunk, options.inflate)?, options, None)
 }
 
 /// Reads a compressed file, which another thread inflates.
-fn read_beside(file: File, options: &ReadOptions) -> Result<KinetoFile, Failure> {
+fn beside<'a, T>(
+    file: File,
+    options: &ReadOptions,
+    read: impl FnOnce(Source<'a>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let limits = options.inflate;
     std::thread::scope(|scope| {
-        let (sender, piped) = inflate::pipe();
-        scope.spawn(move || inflate::inflate(file, limits, &sender));
-        read_source(Source::piped(piped, options.chunk), options)
+        let (pipe, piped) = inflate::pipe();
+        scope.spawn(move || inflate::inflate(file, limits, &pipe));
+        read(Source::piped(piped, options.chunk))
     })
 }
 
-fn read_source(source: Source<'_>, options: &ReadOptions) -> Result<KinetoFile, Failure> {
+fn read_source<'a>(
+    source: Source<'a>,
+    options: &'a ReadOptions,
+    sink: Option<Sink<'a>>,
+) -> Result<KinetoFile, Failure> {
     let mut reader = Reader::new(source, options.orders(), Part::Whole);
+    if let Some(sink) = sink {
+        reader = reader.into_sink(sink);
+    }
     reader.read()?;
+    reader.hand_on_rest()?;
     let (bytes_read, partial) = (reader.bytes_read(), reader.partial);
     let Reader { tables, notices, metadata, .. } = reader;
     finish(Joined { tables, rows: Vec::new(), notices, metadata, bytes_read }, partial)

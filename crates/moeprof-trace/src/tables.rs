@@ -54,6 +54,41 @@ pub(crate) struct Tables {
     track_key: Vec<u8>,
     recent_tracks: [Option<RecentTrack>; RECENT_TRACKS],
     track_bytes: usize,
+    range: Option<TimeRange>,
+    /// Rows, names and tracks that were handed on in batches.
+    given: Given,
+}
+
+/// From one time on, until before another, in ns.
+pub(crate) type TimeRange = (i64, i64);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Given {
+    rows: usize,
+    names: usize,
+    tracks: usize,
+}
+
+/// Some events with what belongs to them. Codes go on from batch to batch, and `row` counts from the first event of all.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Batch {
+    /// The events.
+    pub events: Vec<RecordBatch>,
+    /// Names that are new; the first one's code is the number of names in the batches before.
+    pub names: RecordBatch,
+    /// Tracks that are new.
+    pub tracks: RecordBatch,
+    /// Device, stream, grid and the like.
+    pub device_args: RecordBatch,
+    /// Collective communication.
+    pub collective_args: RecordBatch,
+    /// Names of processes and threads.
+    pub labels: RecordBatch,
+    /// All categories so far.
+    pub categories: Vec<String>,
+    /// All phases so far.
+    pub phases: Vec<String>,
 }
 
 /// The tables as record batches and lists.
@@ -120,6 +155,8 @@ pub(crate) struct Fixed {
     phase: u8,
     pub(crate) category: u32,
     present: u64,
+    /// Of phase M: kept whatever its time.
+    is_label: bool,
 }
 
 impl Fixed {
@@ -171,8 +208,49 @@ const MOST_PHASES: usize = 1 << u8::BITS;
 const MOST_CATEGORIES: usize = 1 << u16::BITS;
 
 impl Tables {
-    pub(crate) fn new(skip: &[String]) -> Self {
-        Self { skip: skip.to_vec(), ..Self::default() }
+    pub(crate) fn new(skip: &[String], range: Option<TimeRange>) -> Self {
+        Self { skip: skip.to_vec(), range, ..Self::default() }
+    }
+
+    /// Tells whether an event lies in the time that is asked for, at least in part.
+    #[inline]
+    fn is_outside(&self, start: Option<i64>, duration: Option<i64>) -> bool {
+        let (Some((from, until)), Some(start)) = (self.range, start) else { return false };
+        start >= until || start.saturating_add(duration.unwrap_or(0).max(0)) < from
+    }
+
+    /// Hands on the rows so far, with the names and tracks that are new.
+    pub(crate) fn take_batch(&mut self) -> Result<Batch, ArrowError> {
+        let given = self.given;
+        self.given =
+            Given { rows: given.rows + self.events.len(), names: self.names.texts.len(), tracks: self.tracks.len() };
+        let categories = self.kept_categories.iter();
+        let text = |&code: &u32| String::from_utf8_lossy(self.category_spellings.texts.bytes(code)).into_owned();
+        Ok(Batch {
+            categories: categories.map(text).collect(),
+            phases: self.phases.list(),
+            names: columns::names(&self.names.texts, given.names)?,
+            tracks: self.tracks_from(given.tracks)?,
+            device_args: self.device.take_batch()?,
+            collective_args: self.collective.take_batch()?,
+            labels: self.labels.take_batch()?,
+            events: std::mem::take(&mut self.events).into_batches()?,
+        })
+    }
+
+    /// Tells whether rows were handed on.
+    pub(crate) fn has_given(&self) -> bool {
+        self.given.rows > 0
+    }
+
+    fn tracks_from(&self, from: usize) -> Result<RecordBatch, ArrowError> {
+        let (mut processes, mut threads) = (Texts::default(), Texts::default());
+        for key in self.tracks.iter().skip(from) {
+            let (process, thread) = split_track(key);
+            processes.push(Some(process));
+            threads.push(Some(thread));
+        }
+        columns::tracks(processes, threads)
     }
 
     /// Stores an event, or counts it where its category is skipped. An event that is refused leaves no trace.
@@ -185,7 +263,11 @@ impl Tables {
         }
         let start = time(event, Field::Start, context)?;
         let duration = time(event, Field::Duration, context)?;
-        let row = u32::try_from(self.events.len()).map_err(|_| Cause::TooMany("events"))?;
+        let is_label = || event.get(Field::Phase).is_some_and(|phase| *context.bytes(phase) == *b"M");
+        if self.is_outside(start.value(), duration.value()) && !is_label() {
+            return self.skip(category, context, category_text);
+        }
+        let row = u32::try_from(self.given.rows + self.events.len()).map_err(|_| Cause::TooMany("events"))?;
         self.check_args(event, context)?;
         let codes = self.codes(event, context, category)?;
         for (time, field) in [(&start, Field::Start), (&duration, Field::Duration)] {
@@ -286,8 +368,8 @@ impl Tables {
         let category = self.category_spellings.texts.get(category)?;
         let is_skipped = self.categories.get(category as usize)?.skip;
         // The phase of an event that is skipped has no code, and needs none.
-        let phase = self.phases.texts.get(phase).or(is_skipped.then_some(0))?;
-        let fixed = Fixed { phase: u8::try_from(phase).ok()?, category, present };
+        let code = self.phases.texts.get(phase).or(is_skipped.then_some(0))?;
+        let fixed = Fixed { phase: u8::try_from(code).ok()?, category, present, is_label: phase == b"M" };
         (present & NEEDED == NEEDED).then_some(fixed)
     }
 
@@ -299,8 +381,19 @@ impl Tables {
             category.skipped += 1;
             return true;
         }
+        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
+        if let Some((from, until)) = self.range
+            && !fixed.is_label
+        {
+            let (start, duration) = (known.get(Field::Start), number(Field::Duration).unwrap_or(0));
+            let (start, duration) = (start.cast_signed(), duration.cast_signed());
+            if start >= until || start.saturating_add(duration) < from {
+                category.skipped += 1;
+                return true;
+            }
+        }
         let Some(code) = category.code else { return false };
-        let Ok(row) = u32::try_from(self.events.len()) else { return false };
+        let Ok(row) = u32::try_from(self.given.rows + self.events.len()) else { return false };
         let Some(track) = known_track(
             &mut self.recent_tracks,
             &self.tracks,
@@ -322,7 +415,6 @@ impl Tables {
             },
         };
         category.kept += 1;
-        let number = |field| if fixed.has(field) { Some(known.get(field)) } else { None };
         self.events.push(&Row {
             phase: fixed.phase,
             category: code,
@@ -543,6 +635,7 @@ impl Tables {
     /// Makes record batches of these tables, with the rows of later parts behind their own.
     pub(crate) fn finish(mut self, others: Vec<Rows>) -> Result<Finished, ArrowError> {
         let shapes = std::mem::take(&mut self.device.shapes);
+        let (collective_args, labels) = (self.collective.take_batch()?, self.labels.take_batch()?);
         let texts = &self.category_spellings.texts;
         let text = |code: u32| String::from_utf8_lossy(texts.bytes(code)).into_owned();
         let count = |(code, category): (u32, &Category)| EventCount {
@@ -551,22 +644,16 @@ impl Tables {
             skipped: category.skipped,
         };
         let (events, devices): (Vec<_>, Vec<_>) = others.into_iter().map(|rows| (rows.events, rows.device)).unzip();
-        let (mut processes, mut threads) = (Texts::default(), Texts::default());
-        for key in self.tracks.iter() {
-            let (process, thread) = split_track(key);
-            processes.push(Some(process));
-            threads.push(Some(thread));
-        }
         Ok(Finished {
             categories: self.kept_categories.iter().map(|&code| text(code)).collect(),
             event_counts: (0..).zip(&self.categories).map(count).collect(),
-            names: columns::names(&self.names.texts)?,
-            tracks: columns::tracks(processes, threads)?,
+            names: columns::names(&self.names.texts, 0)?,
+            tracks: self.tracks_from(0)?,
             phases: self.phases.list(),
             device_args: DeviceTable { shapes, parts: std::iter::once(self.device).chain(devices).collect() },
-            events: std::iter::once(self.events).chain(events).map(Events::into_batch).collect::<Result<_, _>>()?,
-            collective_args: self.collective.into_batch()?,
-            labels: self.labels.into_batch()?,
+            events: batches_of(std::iter::once(self.events).chain(events))?,
+            collective_args,
+            labels,
         })
     }
 }
@@ -581,7 +668,7 @@ fn collective_fits(columns: &CollectiveArgs, fixed: &Fixed, known: &Known) -> bo
 }
 
 /// Finds the track of two natural numbers, first among the recent ones.
-#[inline]
+#[inline(always)]
 fn known_track(
     recent: &mut [Option<RecentTrack>; RECENT_TRACKS],
     tracks: &Interner,
@@ -596,20 +683,30 @@ fn known_track(
     {
         return Some(recent.code);
     }
+    let code = find_track(tracks, key, process, thread)?;
+    *place = Some(RecentTrack { process, thread, code });
+    Some(code)
+}
+
+#[inline(never)]
+fn find_track(tracks: &Interner, key: &mut Vec<u8>, process: u64, thread: u64) -> Option<u32> {
     let process_text = process.to_string();
     key.clear();
     key.extend_from_slice(&(process_text.len() as u64).to_le_bytes());
     key.extend_from_slice(process_text.as_bytes());
     key.extend_from_slice(thread.to_string().as_bytes());
-    let code = tracks.get(key)?;
-    *place = Some(RecentTrack { process, thread, code });
-    Some(code)
+    tracks.get(key)
 }
 
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the remainder is small")]
 fn recent_place(process: u64, thread: u64) -> usize {
     (process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64) as usize
+}
+
+fn batches_of(parts: impl Iterator<Item = Events>) -> Result<Vec<RecordBatch>, ArrowError> {
+    let parts: Vec<Vec<RecordBatch>> = parts.map(Events::into_batches).collect::<Result<_, _>>()?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// Adds the strings of another interner; returns the new code of each.

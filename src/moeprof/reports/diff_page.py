@@ -11,6 +11,7 @@ from moeprof.reports.claims import claim_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.environment import environment_sections
 from moeprof.reports.finding_lines import findings_section
+from moeprof.reports.kernel_metrics import kernel_metrics_sections
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
 from moeprof.reports.serving import serving_sections
@@ -43,6 +44,7 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False,
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
         *accuracy_sections(diff.accuracy),
         *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
+        *kernel_metrics_sections(diff.kernel_metrics),
         *environment_sections(diff.environment, wide=wide),
         *claim_sections(diff.claims),
         findings_section(diff.findings, _labels(diff), wide=wide),

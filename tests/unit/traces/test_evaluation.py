@@ -67,7 +67,7 @@ def test_the_harness_names_its_tasks() -> None:
         ("Running GSM8K evaluation: 10 questions, 5-shot\nAccuracy: 0.333\n", "no share of 10 questions"),
         ("Running GSM8K evaluation: 10 questions, 5-shot\nAccuracy: 0.3\nAccuracy: 0.4\n", "printed twice"),
         ("Running GSM8K evaluation: 0 questions, 5-shot\nAccuracy: 0.3\n", "asked no question"),
-        ('{"accuracy": 0.5, "num_questions": 0}', "not a number of questions"),
+        ('{"accuracy": 0.5, "num_questions": 0}', "num_questions is no number of questions"),
         ('{"accuracy": "half", "num_questions": 10}', "no accuracy"),
     ],
 )

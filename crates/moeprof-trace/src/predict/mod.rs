@@ -8,6 +8,7 @@ mod literal;
 mod names;
 mod program;
 mod shortcuts;
+mod vectors;
 
 use self::names::Names;
 use self::program::{Draft, Group, Program, Value};
@@ -24,6 +25,8 @@ const MOST_PROGRAMS: usize = 256;
 /// So many programs that begin alike are tried before an event is left to the general path.
 const MOST_TRIES: usize = 8;
 const LONGEST_BETWEEN: usize = 64;
+/// So many sequences of programs are told apart.
+const HISTORIES: usize = 1024;
 
 /// A window of the text, of which the bytes before `valid` are valid UTF-8.
 #[derive(Clone, Copy)]
@@ -37,8 +40,9 @@ pub(crate) struct Predictor {
     programs: Vec<Program>,
     /// The programs that were of use last, first.
     order: Vec<usize>,
-    /// The program of the event before.
-    current: usize,
+    /// The programs of the last events, the latest in the lowest bits, and the one that followed when they were last so.
+    history: u32,
+    next: Vec<usize>,
     reading: Reading,
     /// The text from the end of one event to the brace of the next, both included.
     between: Vec<u8>,
@@ -63,7 +67,8 @@ impl Predictor {
         Self {
             programs: Vec::new(),
             order: Vec::new(),
-            current: 0,
+            history: 0,
+            next: vec![0; HISTORIES],
             reading: Reading {
                 shortcuts: Shortcuts::new(),
                 names: Names::new(),
@@ -96,32 +101,52 @@ impl Predictor {
             self.order.insert(0, number);
             self.programs.push(draft.into_program(&mut self.numbers));
         }
-        if let Some(program) = self.programs.get_mut(self.current) {
-            program.next = number;
+        self.follow(number);
+    }
+
+    /// Notes the program of an event.
+    #[inline]
+    fn follow(&mut self, number: usize) {
+        let place = self.place();
+        if let Some(next) = self.next.get_mut(place).filter(|next| **next != number) {
+            *next = number;
         }
-        self.current = number;
+        #[allow(clippy::cast_possible_truncation, reason = "there are few programs")]
+        let latest = number as u32;
+        self.history = self.history << 5 ^ latest;
+    }
+
+    /// The place of what followed these programs.
+    #[inline]
+    fn place(&self) -> usize {
+        (self.history.wrapping_mul(0x9e37_79b1) >> 16) as usize % HISTORIES
     }
 
     /// Reads events from the brace at `at` on, none longer than `most`; returns where the last one ends, if any was read.
+    #[inline]
     pub(crate) fn run(&mut self, text: Text<'_>, at: usize, most: usize, tables: &mut Tables) -> Option<usize> {
+        vectors::run(self, text, at, most, tables)
+    }
+
+    /// As [`Self::run`], made part of whatever calls it.
+    #[inline(always)]
+    fn run_inline(&mut self, text: Text<'_>, at: usize, most: usize, tables: &mut Tables) -> Option<usize> {
         let mut begin = at;
         let mut done = None;
         loop {
-            let number = self.programs.get(self.current)?.next;
-            let likely = self.programs.get_mut(number)?;
-            let end = match self.reading.event(likely, text, begin, most, tables) {
-                Some(end) => end,
-                None => match self.try_others(number, text, begin, most, tables) {
-                    Some(end) => end,
+            let likely = *self.next.get(self.place())?;
+            let Some(program) = self.programs.get_mut(likely) else { return done };
+            let (number, end) = match self.reading.event(program, text, begin, most, tables) {
+                Some(end) => (likely, end),
+                None => match self.try_others(likely, text, begin, most, tables) {
+                    Some(found) => found,
                     None => return done,
                 },
             };
             if self.reading.regroup {
                 self.regroup();
             }
-            if let Some(program) = self.programs.get(self.current) {
-                self.current = program.next;
-            }
+            self.follow(number);
             done = Some(end);
             let rest = text.bytes.get(end..).unwrap_or_default();
             if self.between.is_empty() || !rest.starts_with(&self.between) {
@@ -132,7 +157,7 @@ impl Predictor {
     }
 
     /// Tries the programs that are not the likely one.
-    #[inline(never)]
+    #[inline(always)]
     fn try_others(
         &mut self,
         likely: usize,
@@ -140,7 +165,7 @@ impl Predictor {
         begin: usize,
         most: usize,
         tables: &mut Tables,
-    ) -> Option<usize> {
+    ) -> Option<(usize, usize)> {
         let rest = text.bytes.get(begin + 1..)?;
         let mut tries = 0;
         for place in 0..self.order.len() {
@@ -151,8 +176,7 @@ impl Predictor {
             }
             if let Some(end) = self.reading.event(program, text, begin, most, tables) {
                 self.order.get_mut(..=place)?.rotate_right(1);
-                self.programs.get_mut(self.current)?.next = number;
-                return Some(end);
+                return Some((number, end));
             }
             tries += 1;
             if tries == MOST_TRIES {
@@ -171,7 +195,7 @@ impl Predictor {
 
 impl Reading {
     /// Reads the event whose brace is at `begin` by a program, and stores it; returns where it ends.
-    #[inline]
+    #[inline(always)]
     fn event(
         &mut self,
         program: &mut Program,

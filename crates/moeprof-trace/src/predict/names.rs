@@ -4,7 +4,7 @@ use super::literal::same;
 use crate::intern::{Interner, mix};
 use crate::json::find_special;
 
-const PLACES: usize = 8192;
+const PLACES: usize = 4096;
 /// Names are guessed by the one before them of the same category; that many categories are told apart.
 const CATEGORIES: usize = 64;
 

@@ -69,8 +69,6 @@ pub(crate) struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) groups: Vec<Group>,
     pub(crate) fixed: Fixed,
-    /// The program of the event that followed last.
-    pub(crate) next: usize,
 }
 
 /// The text of the steps of an event, before they are compared with known ones.
@@ -129,7 +127,7 @@ impl Draft {
             field,
             changes: if stays(value, field) { 0 } else { CHANGES },
         });
-        let mut program = Program { steps: steps.collect(), groups: Vec::new(), fixed: self.fixed, next: 0 };
+        let mut program = Program { steps: steps.collect(), groups: Vec::new(), fixed: self.fixed };
         program.group(numbers);
         program
     }

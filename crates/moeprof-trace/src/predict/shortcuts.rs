@@ -7,7 +7,7 @@ use super::literal::Literal;
 use crate::fields::{FIELDS, Field};
 
 /// How many runs are kept; a new one takes the place of another.
-const PLACES: usize = 4096;
+const PLACES: usize = 2048;
 const LONGEST: usize = 1024;
 /// A run that was met so often in between is not blamed for the change of a value.
 const PROVEN: u32 = 4;

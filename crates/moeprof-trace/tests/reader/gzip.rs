@@ -80,3 +80,40 @@ fn what_inflates_to_nothing_is_empty() {
     assert_eq!(refuse(zip(b"")).0, "trace-empty");
     assert_eq!(refuse(zip(&zip(b"{}"))).2, "gzip inside gzip; unpack it once");
 }
+
+#[test]
+fn a_thread_that_inflates_beside_tells_the_same() {
+    // GIVEN a large file with zeros and then something else behind its members
+    let text = events(&vec![r#"{"name":"a"}"#; 5000].join(","));
+    let path = std::env::temp_dir().join(format!("moeprof-beside-{}.json.gz", std::process::id()));
+    for rest in [&b""[..], b"\0\0", b"\0\0x", b"x"] {
+        std::fs::write(&path, [&zip(text.as_bytes()), rest].concat()).unwrap();
+        // WHEN it is read by one thread and by two, THEN the outcome is the same
+        let [one, two] = [1, 2].map(|threads| {
+            let options = moeprof_trace::ReadOptions::new().recover(true).threads(threads).parts_from(1);
+            crate::outcome(&moeprof_trace::read_kineto(&path, &options))
+        });
+        assert_eq!(one, two);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_comes_out_of_damaged_data_is_the_same_with_a_thread_beside() {
+    // GIVEN compressed data with one bit wrong, at many places
+    let list: Vec<String> = (0..20_000).map(|index| format!(r#"{{"name":"n{}"}}"#, index * index % 7919)).collect();
+    let zipped = zip(events(&list.join(",")).as_bytes());
+    let path = std::env::temp_dir().join(format!("moeprof-damaged-{}.json.gz", std::process::id()));
+    for at in (20..zipped.len()).step_by(zipped.len() / 40) {
+        let mut damaged = zipped.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &damaged).unwrap();
+        // WHEN what can be had of it is read by one thread and by two, THEN it is the same
+        let [one, two] = [1, 2].map(|threads| {
+            let options = moeprof_trace::ReadOptions::new().recover(true).threads(threads).parts_from(1);
+            crate::outcome(&moeprof_trace::read_kineto(&path, &options))
+        });
+        assert!(one == two, "{at}");
+    }
+    std::fs::remove_file(path).unwrap();
+}

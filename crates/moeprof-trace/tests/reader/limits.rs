@@ -63,3 +63,24 @@ fn what_gzip_inflates_to_has_limits() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn what_is_too_long_does_not_depend_on_how_the_text_arrives() {
+    // GIVEN values that are whole, broken or no event, and longer than the limit
+    let long = "x".repeat(300);
+    let texts = [
+        format!("{{\"k\": \"{long}\"}}"),
+        format!("{{\"k\": [\"{long}\" 1], \"traceEvents\": []}}"),
+        format!("{{\"k\": \"{long}\" x, \"traceEvents\": []}}"),
+        format!("{{\"traceEvents\": [{{\"name\": \"{long}\"x}}, {{\"ts\": 1}}]}}"),
+        format!("{{\"traceEvents\": [[\"{long}\"], {{\"ts\": 1}}]}}"),
+    ];
+    for text in texts {
+        for recover in [false, true] {
+            // WHEN they are read whole and in pieces (which read_with does), THEN all say that the limit was met
+            let options = ReadOptions::new().max_event_bytes(100).recover(recover);
+            let outcome = crate::outcome(&read_with(text.as_bytes(), &options));
+            assert!(outcome.contains("longer than 100 bytes"), "{outcome}");
+        }
+    }
+}

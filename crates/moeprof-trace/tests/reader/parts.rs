@@ -114,3 +114,15 @@ proptest! {
         assert_same(&folder, &bytes);
     }
 }
+
+#[test]
+fn a_second_array_of_events_takes_the_place_of_one_that_was_cut() {
+    // GIVEN two arrays of events, the first long enough that the first cut is in it
+    let folder = Folder::new("arrays");
+    for (first, second) in [(20, 1), (20, 20), (1, 20), (3, 2)] {
+        let list = |count| (0..count).map(event).collect::<Vec<_>>().join(",\n");
+        let text = format!("{{\"traceEvents\":[{}],\"traceEvents\":[{}]}}", list(first), list(second));
+        // WHEN it is read in parts, THEN only the last array counts, as where it is read as one
+        assert_same(&folder, text.as_bytes());
+    }
+}

@@ -104,7 +104,8 @@ fn assert_same(text: &[u8]) {
             let options = ReadOptions::new().recover(recover).skip_categories(skipped.iter().copied());
             let plodding = outcome(&read_kineto_from(text, &options.clone().predict(false)));
             assert_eq!(outcome(&read_kineto_from(text, &options)), plodding);
-            for piece in [97, 1000] {
+            {
+                let piece = 1000;
                 let pieces = read_kineto_from(Drip(text, piece), &options.clone().chunk_bytes(piece));
                 assert_eq!(outcome(&pieces), plodding, "in pieces of {piece}");
             }
@@ -115,10 +116,11 @@ fn assert_same(text: &[u8]) {
 #[test]
 fn every_change_in_the_midst_of_events_as_expected() {
     for new in [false, true] {
-        let kinds: Vec<usize> = (0..48).collect();
+        let kinds: Vec<usize> = (0..32).collect();
         assert_same(document(&kinds, &[], new).as_bytes());
-        for change in 0..CHANGES.len() {
-            for place in 30..38 {
+        for (change, (text, _)) in CHANGES.iter().enumerate() {
+            // Where a change does not apply to an event, another place has been tried.
+            for place in (16..24).filter(|&place| event(kinds[place], place, new).contains(text)).take(2) {
                 assert_same(document(&kinds, &[(place, change)], new).as_bytes());
             }
         }
@@ -126,7 +128,7 @@ fn every_change_in_the_midst_of_events_as_expected() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn layouts_nearly_as_expected(

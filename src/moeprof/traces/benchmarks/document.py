@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 
 from moeprof.errors import ResultError
 from moeprof.traces.benchmarks.labels import NEEDED
-from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number
+from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, plausible
 
 _PERCENTILES = "percentiles_"
 _RUST_ONLY = ("steady_state", "latencies", "max_model_len", "input_throughput")
@@ -29,7 +30,7 @@ def from_json(value: Mapping[str, object], path: str) -> BenchmarkPass:
     values = _numbers(value, path)
     for name in NEEDED:
         if name not in values:
-            raise ResultError(f"{name} is {value[name]!r}, not a number", path=path)
+            raise ResultError(f"{name} is {_short(value[name])}, not a number", path=path)
     if values["duration"] <= 0:
         raise ResultError(f"duration is {values['duration']} s", path=path)
     drafts = any(name.startswith("spec_decode_") for name in values)
@@ -51,8 +52,12 @@ def _numbers(value: Mapping[str, object], path: str) -> dict[str, Number]:
     for name, item in value.items():
         if isinstance(item, bool) or not isinstance(item, int | float) or name == "request_rate":
             continue
-        if not math.isfinite(item):
-            raise ResultError(f"{name} is {item}, not a finite number", path=path, hint="run the pass again")
+        if not plausible(item):
+            raise ResultError(
+                f"{name} is {_short(item)}, not a finite number of a plausible size",
+                path=path,
+                hint="run the pass again",
+            )
         found[name] = item
     return found
 
@@ -64,9 +69,13 @@ def _steady(value: object, path: str) -> dict[str, Number]:
     for name, pairs in value.items():
         if name.startswith(_PERCENTILES) and isinstance(pairs, list):
             for pair in pairs:
-                if isinstance(pair, list) and len(pair) == 2 and all(isinstance(item, int | float) for item in pair):
+                if isinstance(pair, list) and len(pair) == 2 and all(_is_figure(item) for item in pair):
                     found[f"p{pair[0]:g}_{name.removeprefix(_PERCENTILES)}"] = pair[1]
     return found
+
+
+def _is_figure(item: object) -> bool:
+    return isinstance(item, int | float) and not isinstance(item, bool) and plausible(item)
 
 
 def _client(value: Mapping[str, object]) -> Client | None:
@@ -83,9 +92,19 @@ def _rate(value: object, path: str) -> float | None:
         return None
     if value == "inf":
         return math.inf
-    if isinstance(value, int | float) and value > 0:
+    if isinstance(value, int | float) and value > 0 and plausible(value):
         return float(value)
-    raise ResultError(f"request_rate is {value!r}, not a rate", path=path)
+    if value == math.inf:
+        return math.inf
+    raise ResultError(f"request_rate is {_short(value)}, not a rate", path=path)
+
+
+def _short(value: object) -> str:
+    """Return a value for a message; an integer may have more digits than Python turns into text."""
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return "a number beyond all bounds"
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _date(value: object) -> str | None:

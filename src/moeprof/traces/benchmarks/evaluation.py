@@ -14,6 +14,7 @@ _FIGURE = re.compile(r"^\s*(?P<label>Accuracy|Invalid responses|Total output tok
 _DECIMAL = re.compile(r"[01](?:\.(?P<decimals>\d+))?|\.\d+")
 _HARNESS_METRIC = re.compile(r"(?P<metric>exact_match|acc)(?:,(?P<filter>.+))?")
 _MOST_DIGITS = 15
+_MOST_QUESTIONS = 10_000_000
 
 
 def is_text(text: str) -> bool:
@@ -49,7 +50,7 @@ def from_json(value: Mapping[str, object], path: str) -> tuple[EvaluationResult,
     outcomes = _outcomes(value.get("correct"))
     accuracy, invalid = _share(value.get("accuracy")), _share(value.get("invalid_rate"))
     if accuracy is None:
-        raise ResultError("the evaluation has no accuracy", path=path)
+        raise ResultError("the evaluation has no accuracy between 0 and 1", path=path)
     return (
         EvaluationResult(
             task=str(value.get("task", "gsm8k")),
@@ -80,6 +81,8 @@ def fitting(share: str, total: int, path: str, name: str = "accuracy") -> tuple[
     >>> fitting("0.853", 1319, "eval.txt"), fitting("0.917", 1319, "eval.txt")
     ((1125,), (1209, 1210))
     """
+    if total > _MOST_QUESTIONS:
+        raise ResultError(f"{total} questions are more than an evaluation asks", path=path)
     match = _DECIMAL.fullmatch(share)
     if match is None or Fraction(share) > 1:
         raise ResultError(f"{name} is {share}, and a share lies between 0 and 1", path=path)
@@ -147,7 +150,7 @@ def _harness(value: Mapping[str, object], path: str) -> tuple[EvaluationResult, 
 
 def _counts(share: str, total: int, path: str, name: str) -> tuple[int, ...]:
     """Return the one count whose quotient is this very number, else all that fit its digits."""
-    near = round(float(share) * total) if float(share) <= 1 else -1
+    near = round(float(share) * total) if 0 <= float(share) <= 1 and total <= _MOST_QUESTIONS else -1
     return (near,) if near >= 0 and near / total == float(share) else fitting(share, total, path, name)
 
 
@@ -157,7 +160,7 @@ def _object(value: object) -> Mapping[str, object]:
 
 def _share(value: object) -> str | None:
     """Return a JSON number as its shortest digits, without an exponent; None where it is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         return None
     text = repr(value)
     return f"{value:.{_MOST_DIGITS + 5}f}" if "e" in text else text
@@ -166,7 +169,7 @@ def _share(value: object) -> str | None:
 def _count(value: Mapping[str, object], name: str, path: str) -> int:
     found = _optional_count(value.get(name))
     if not found:
-        raise ResultError(f"{name} is {value.get(name)!r}, not a number of questions", path=path)
+        raise ResultError(f"{name} is no number of questions", path=path)
     return found
 
 

@@ -10,6 +10,17 @@ Client: TypeAlias = Literal["vllm", "vllm-rs", "builtin"]
 Form: TypeAlias = Literal["text", "json"]
 Number: TypeAlias = int | float
 
+_MOST = 1e100
+
+
+def plausible(value: Number) -> bool:
+    """Tell whether a figure is finite, and neither so large nor so small that a ratio of two is not.
+
+    >>> plausible(0), plausible(7040.49), plausible(float("nan")), plausible(10**400), plausible(5e-324)
+    (True, True, False, False, False)
+    """
+    return value == 0 or 1 / _MOST <= abs(value) <= _MOST
+
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPass:

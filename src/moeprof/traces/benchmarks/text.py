@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from moeprof.errors import ResultError
 from moeprof.traces.benchmarks.labels import NEEDED, key_of
-from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number
+from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, plausible
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADER = re.compile(r"^=+ Serving Benchmark Result =+$")
@@ -121,8 +120,8 @@ def _finished(report: _Report, repeat: int, path: str) -> BenchmarkPass:
         raise ResultError(
             f"the report has no {' and no '.join(missing)}", path=path, line=report.line, hint="the file is cut"
         )
-    if not all(math.isfinite(value) for value in report.values.values()):
-        raise ResultError("a figure is too large for a number", path=path, line=report.line)
+    if not all(plausible(value) for value in (*report.values.values(), *report.steady.values())):
+        raise ResultError("a figure is no finite number of a plausible size", path=path, line=report.line)
     drafts = any(name.startswith("spec_decode_") for name in report.values)
     return BenchmarkPass(
         form="text",
