@@ -86,7 +86,7 @@ def timelines(trace: Trace) -> dict[str | None, pl.DataFrame]:
     """Return the table of iterations of each rank."""
     ranks = {rank.key or "": (rank, attribute(rank, classifier=load_classifier(None))) for rank in trace}
     _, waits = compare_ranks(ranks)
-    found = {}
+    found: dict[str | None, pl.DataFrame] = {}
     for key, (rank, attribution) in ranks.items():
         tables = rank_timeline(rank, attribution, waits.get(key)).tables
         assert tables is not None

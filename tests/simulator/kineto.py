@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from moeprof.traces.trace import Trace
 from tests.builders import Event, kernel, launch, marker, trace
@@ -55,7 +56,7 @@ def _events(run: RankRun, clock: int, labels: list[str] | None, first: int, *, s
     ]
     sequence = 0
     for row in run.rows:
-        more = {}
+        more: dict[str, Any] = {}
         if row.name.startswith("nccl"):
             sequence += 1
             if sequences:

@@ -348,11 +348,8 @@ class Diff:
     verdict: Verdict
     findings: tuple[Finding, ...]
     kernel_times: tuple[KernelTimeRow, ...] = ()
-<<<<<<< HEAD
-    waterfall: Waterfall | None = None
-=======
     kernel_metrics: tuple[LayerChange, ...] = ()
->>>>>>> main
+    waterfall: Waterfall | None = None
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""
