@@ -65,6 +65,10 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
                 if failed:
                     raise _gates_failed(failed)
                 return writer.commit(manifest)
+        except KeyboardInterrupt as ended:  # Ctrl-C, TERM, HUP; the server is gone by now
+            begun = found.command is not None or found.client is not None
+            failure.interrupted(writer, ended, keep=begun and order.keep_failed)
+            raise
         except (ConfigError, UsageError):
             raise
         except CaptureError as error:
@@ -107,7 +111,7 @@ def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, s
             )
         _attach(order, backend, order.attach, writer, found, say)
     else:
-        _serve(order, backend, writer, found, say)
+        _serve(order, backend, writer, found, analysis, say)
     say("reading the traces")
     try:
         found.seen = analysis.look(traces)
@@ -128,7 +132,9 @@ def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> 
         run_to_end(process, order.config.passes.timeout_s)
 
 
-def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, say: Say) -> None:
+def _serve(
+    order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, analysis: Analysis, say: Say
+) -> None:
     server = order.arm.server
     port = choose_port(server.host, server.port)
     traces = writer.path / "traces"
@@ -143,7 +149,7 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
         found.ready_s = process.wait_ready(backend.health(order.arm, address), server.ready_s, progress.Loading(say))
         say(f"ready after {found.ready_s:.0f} s")
         with (
-            evidence.sampling(order, writer.path, found),
+            evidence.sampling(order, writer.path, found, analysis),
             Watchdog(
                 process,
                 lambda: backend.progress(address, ASK_S),
