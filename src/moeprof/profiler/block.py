@@ -26,6 +26,7 @@ from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_servi
 from moeprof.profiler.backends.command import run_to_end
 from moeprof.profiler.drive import ASK_S, Target, drive
 from moeprof.profiler.find_backend import find_backend
+from moeprof.profiler.find_client import must_be_there
 from moeprof.profiler.gates import GateResult
 from moeprof.profiler.order import Analysis, Findings, Order, Say
 from moeprof.profiler.ports import choose_port
@@ -141,6 +142,7 @@ def _serve(
     found.command = backend.command(order.arm, port=port, traces=traces, window=order.config.window)
     address = backend.address(order.arm, port)
     environment = found.command.environment(os.environ)
+    must_be_there(server.command, environment)
     sending = prepare(order, environment)
     found.client = sending.client
     cancelled = threading.Event()
