@@ -37,6 +37,7 @@ def diff_of(
     *,
     accuracy_margin: float | None = None,
     allow_environment: Collection[str] = (),
+    explain: bool = False,
 ) -> Diff:
     """Return the diff of two sides, each a path, an arm or a run, with the claims of a file held against it."""
     from moeprof import api
@@ -56,6 +57,7 @@ def diff_of(
         claims=written,
         accuracy_margin=accuracy_margin,
         allow_environment=allow_environment,
+        explain=explain,
     )
 
 
