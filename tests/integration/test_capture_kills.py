@@ -113,7 +113,14 @@ def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: i
         assert "Traceback" not in blocks.stderr, blocks.stderr
         if not done:
             last = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-            assert blocks.stderr.splitlines()[-1] == f"moeprof: {last}"
+            told = blocks.stderr.splitlines()[-1]
+            # A block that had begun leaves its log for a person, and says where; nothing else is said before that.
+            left = re.fullmatch(
+                rf"moeprof: {last}(?:; nothing was stored(?:; what the block left lies in (.+))?)?", told
+            )
+            assert left is not None, told
+            if "ready after" in blocks.stderr:
+                assert left[1] is not None and (Path(left[1]) / "server.log").stat().st_size > 0
     assert_good_again(blocks)
 
 
