@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.gate_rates import PLANS, WORLDS, alarms
 
 REPETITIONS = 150
-SIMPLE, ABA, _, FRESH, STORED = PLANS
-CALM, STARTS, DRIFT, _ = WORLDS
+SIMPLE, ABA, _TWICE, FRESH, STORED = PLANS
+CALM, STARTS, DRIFT, _NOISY = WORLDS
 
 
 def test_equal_seeds_give_equal_rates() -> None:
