@@ -92,9 +92,11 @@ def test_moeprof_is_killed(blocks: Blocks, count: int) -> None:
     assert_good_again(blocks)
 
 
-@pytest.mark.parametrize("count", POINTS)
+@pytest.mark.timeout(900)
 @pytest.mark.slow  # a signal in the first or last instant of the interpreter itself ends it before any code of ours can answer
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code", "count"), [(signal.SIGTERM, 143, MANY), (signal.SIGINT, 130, MANY), (signal.SIGHUP, 129, FEW)]
+)
 def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: int, count: int) -> None:
     # GIVEN a block WHEN moeprof gets a signal at some moment of it
     for delay in points(number.name, count, length_s(blocks)):
