@@ -131,7 +131,7 @@ def render_page(page: Page, fmt: str, look: Look) -> str:
     if fmt == "markdown":
         from moeprof.reports import markdown
 
-        return markdown.render(page, wide=look.wide)
+        return markdown.render(page, wide=look.wide, limit=None if look.wide else markdown.COMMENT)
     from moeprof.reports import text
 
     return text.render(page, look)
