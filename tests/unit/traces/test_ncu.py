@@ -98,6 +98,11 @@ def test_a_metric_that_was_not_measured_has_no_data(tmp_path: Path) -> None:
     [
         ((HEAD, '"","","","","","","","byte"', ROW.format("1")), TraceMalformedError, "no unit of ns"),
         ((HEAD, UNITS, ROW.format("much")), TraceMalformedError, "no number"),
+        ((HEAD, UNITS, ROW.format("1.234,5")), TraceMalformedError, "no number"),
+        ((HEAD, UNITS, ROW.format("32,260000")), TraceMalformedError, "no number"),
+        ((HEAD, UNITS, ROW.format("-5")), TraceMalformedError, "no number"),
+        ((HEAD, UNITS, ROW.format("1"), ROW.format("1")), TraceMalformedError, "stands twice, first in line 3"),
+        ((HEAD, UNITS, ROW.replace('"0"', '"x"').format("1")), TraceMalformedError, "the ID of a kernel is 'x'"),
         ((HEAD, UNITS, '"0","7","python"'), TraceMalformedError, "3 fields where the header has 8"),
         ((HEAD, UNITS), TraceEmptyError, "no kernel"),
         ((HEAD,), TraceEmptyError, "no kernel"),

@@ -14,6 +14,8 @@ from moeprof.traces.ncu.units import number, scale
 Row = dict[str, object]
 
 _HEAD = '"ID","Process ID"'
+_IDENTITY = ("ID", "Process ID", "Host Name")
+_MOST_DIGITS = 9
 _NVTX = "Push/Pop_Range"
 _DEVICE_NAME = "device__attribute_display_name"
 
@@ -98,7 +100,9 @@ def _raw(head: Sequence[str], lines: Sequence[_Line], source: str) -> list[Row]:
         raise TraceEmptyError("the report holds no kernel", path=source, hint="look at ncu's own messages")
     at = {name: index for index, name in enumerate(head)}
     result = []
+    seen: dict[tuple[str, ...], int] = {}
     for line in kernels:
+        _refuse_twice(seen, at, line, source)
         values = {
             name: (line.fields[at[name]], units[at[name]]) for metric in METRICS for name in metric.names if name in at
         }
@@ -110,7 +114,9 @@ def _details(head: Sequence[str], lines: Sequence[_Line], source: str) -> list[R
     """Read the details page: a kernel's rows share its ID and process."""
     at = {name: index for index, name in enumerate(head)}
     result = []
+    seen: dict[tuple[str, ...], int] = {}
     for group in _groups(at, lines):
+        _refuse_twice(seen, at, group[0], source)
         values: dict[str, tuple[str, str]] = {}
         for line in group:
             name, unit = line.fields[at["Metric Name"]], line.fields[at["Metric Unit"]]
@@ -129,6 +135,21 @@ def _groups(at: Mapping[str, int], lines: Sequence[_Line]) -> Iterator[list[_Lin
         group.append(line)
     if group:
         yield group
+
+
+def _refuse_twice(seen: dict[tuple[str, ...], int], at: Mapping[str, int], line: _Line, source: str) -> None:
+    """Refuse a kernel that stands twice: a report that was appended to itself feigns more runs than there were."""
+    number = line.fields[at["ID"]]
+    if not number.isdecimal() or len(number) > _MOST_DIGITS:
+        raise TraceMalformedError(f"the ID of a kernel is {number[:40]!r}, no number", path=source, line=line.number)
+    first = seen.setdefault(tuple(line.fields[at[name]] for name in _IDENTITY if name in at), line.number)
+    if first != line.number:
+        raise TraceMalformedError(
+            f"kernel {number} of one process stands twice, first in line {first}",
+            path=source,
+            line=line.number,
+            hint="is a report in it twice? give each once",
+        )
 
 
 def _common(at: Mapping[str, int], line: _Line) -> Row:

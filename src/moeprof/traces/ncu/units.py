@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 _SCALES: dict[str, dict[str, float]] = {
     "ns": {
@@ -20,6 +21,7 @@ _SCALES: dict[str, dict[str, float]] = {
     },
     "%": {"%": 1.0},
 }
+_GROUPED = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _ABSENT = frozenset(("", "n/a", "nan", "(!) nan", "-"))
 
 
@@ -38,11 +40,17 @@ def number(text: str) -> float | None:
     Raises:
         ValueError: It is no number.
 
+    A comma stands between thousands; where it may be a decimal one the text is no number.
+
     >>> number("1,024"), number("0.072849"), number("n/a")
     (1024.0, 0.072849, None)
     """
     stripped = text.strip()
     if stripped.lower() in _ABSENT:
         return None
+    if "," in stripped and _GROUPED.fullmatch(stripped) is None:
+        raise ValueError(f"{stripped!r} is no number")
     value = float(stripped.replace(",", ""))
+    if value < 0 and math.isfinite(value):
+        raise ValueError(f"{stripped!r} is below zero")
     return value if math.isfinite(value) else None
