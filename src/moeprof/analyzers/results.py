@@ -13,6 +13,7 @@ from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.environment.results import EnvironmentRow
+from moeprof.analyzers.layers.results import LayerChange, LayerRow
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
@@ -23,7 +24,7 @@ Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "i
 Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
 LaunchUnit: TypeAlias = Literal["kernel", "operator"]
 
-_JSON_NAMES = {"class_": "class"}
+_JSON_NAMES = {"class_": "class", "with_": "with"}
 
 
 def to_json(value: object) -> JsonValue:
@@ -216,7 +217,7 @@ class RankReport:
     pairs: Pairs
     time_ns: TimeTotals
     per_iteration_ns: PerIterationTimes
-    layers: tuple[JsonValue, ...]
+    layers: tuple[LayerRow, ...]
     coverage: Coverage
     series: Series | None = field(default=None, compare=False, repr=False, metadata={"json": False})
 
@@ -352,7 +353,7 @@ class Diff:
     structure: tuple[StructureRow, ...]
     kernels: tuple[KernelRow, ...]
     pairs: PairChanges
-    layers: tuple[JsonValue, ...]
+    layers: tuple[LayerChange, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
     accuracy: tuple[AccuracyRow, ...]
@@ -361,6 +362,7 @@ class Diff:
     verdict: Verdict
     findings: tuple[Finding, ...]
     kernel_times: tuple[KernelTimeRow, ...] = ()
+    layer_notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""

@@ -32,6 +32,7 @@ def _run(
     claims: str | None,
     accuracy_margin: float | None,
     allow_environment: tuple[str, ...],
+    explain: bool,
     **values: Unpack[SharedValues],
 ) -> int:
     options = shared(**values)
@@ -51,7 +52,7 @@ def _run(
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
-    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, explain=explain))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
@@ -121,10 +122,17 @@ command = GroupedCommand(
             heading="Verdict",
             help="Hold the written claims of FILE (TOML) against the passes.",
         ),
+        GroupedOption(
+            "--explain",
+            is_flag=True,
+            heading="Parts",
+            help="Say what became of each layer: launches replaced, added, removed, side by side.",
+        ),
         *shared_params(),
     ],
 )
 command.examples = (
     "moeprof diff traces/h200/base traces/h200/triton",
+    "moeprof diff traces/h200/base traces/h200/mega_derived --explain",
     "moeprof diff base mega --fail-on structure --output markdown=comment.md",
 )

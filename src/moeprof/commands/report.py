@@ -20,7 +20,7 @@ PATH is a trace file, a folder with one trace per rank, or an arm that was captu
 """
 
 
-def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[SharedValues]) -> int:
+def _run(path: tuple[str, ...], explain_class: str | None, layers: bool, **values: Unpack[SharedValues]) -> int:
     options = shared(**values)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     if explain_class is not None:
@@ -33,7 +33,7 @@ def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[Shar
     reports = [analysis.report_of(item, options.reading) for item in path]
     from moeprof.reports.render import render_reports
 
-    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look))
+    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look, layers=layers))
     return 0
 
 
@@ -49,10 +49,17 @@ command = GroupedCommand(
             heading="Reading",
             help="Say which rule takes this kernel name, and stop.",
         ),
+        GroupedOption(
+            "--layers",
+            is_flag=True,
+            heading="Parts",
+            help="Show the structure that repeats in an iteration: layers, passes and their launches.",
+        ),
         *shared_params(),
     ],
 )
 command.examples = (
     "moeprof report traces/h200/base",
     "moeprof report traces/h200/base --output json=base.json",
+    "moeprof report traces/h200/base --layers",
 )

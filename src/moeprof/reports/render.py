@@ -14,26 +14,30 @@ from moeprof.reports.outcome import Outcome
 FORMATS = ("text", "json", "markdown")
 
 
-def render_reports(results: Sequence[Report], fmt: str, look: Look) -> str:
-    """Return reports in a format of `FORMATS`; several stand one after another."""
+def render_reports(results: Sequence[Report], fmt: str, look: Look, *, layers: bool = False) -> str:
+    """Return reports in a format of `FORMATS`; several stand one after another. `layers` shows the folded structure."""
     if fmt == "json":
         from moeprof.reports import json
 
         return json.reports(results)
     from moeprof.reports.report_page import report_page
 
-    return "\n\n".join(render_page(report_page(result, wide=look.wide), fmt, look) for result in results)
+    pages = (report_page(result, wide=look.wide, layers=layers) for result in results)
+    return "\n\n".join(render_page(page, fmt, look) for page in pages)
 
 
-def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = None) -> str:
-    """Return a diff in a format of `FORMATS`."""
+def render_diff(
+    result: Diff, fmt: str, look: Look, outcome: Outcome | None = None, *, explain: bool = False
+) -> str:
+    """Return a diff in a format of `FORMATS`. `explain` says what became of the folded structure."""
     if fmt == "json":
         from moeprof.reports import json
 
         return json.diff(result, outcome)
     from moeprof.reports.diff_page import diff_page
 
-    return render_page(diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown"), fmt, look)
+    page = diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown", explain=explain)
+    return render_page(page, fmt, look)
 
 
 def render_kernels(result: KernelsResult, fmt: str, look: Look) -> str:
