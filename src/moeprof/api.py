@@ -21,7 +21,9 @@ from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import NothingToCompareError, UsageError
+from moeprof.findings import in_order
 from moeprof.series.environment import records
+from moeprof.series.kernels import Stored, kernel_results
 from moeprof.series.side import Side, sides
 
 # What reads traces loads polars; a diff of results alone does without.
@@ -141,9 +143,18 @@ def diff(
     if before.evaluations or after.evaluations:
         runs = [evaluations_of(side.evaluations) for side in (before, after)]
         result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
-    result = with_environment(result, surroundings)
+    result = _with_kernel_metrics(with_environment(result, surroundings), kernel_results(before, after, store))
     checked = check(claims, first, second, registry)
     return with_checks(result, checked.rows, checked.findings if claims else ())
+
+
+def _with_kernel_metrics(result: Diff, stored: tuple[Stored, Stored] | None) -> Diff:
+    if stored is None:
+        return result
+    from moeprof.analyzers.kernel_metrics.stored import between
+
+    rows, findings = between(*stored)
+    return replace(result, kernel_metrics=rows, findings=in_order([*result.findings, *findings]))
 
 
 def _check_margin(margin: float | None) -> None:

@@ -169,6 +169,8 @@ def test_a_load_client_dies_with_its_moeprof(blocks: Blocks) -> None:
     assert blocks.error()[0] == (
         "moeprof: error[pass-failed]: vllm-rs bench serve ended with code 1: api_key=<redacted>"
     )
+    # AND what it printed is kept without them
+    assert [path.read_text() for path in blocks.failed().glob("bench/*.txt")] == ["api_key=<redacted>\n"]
 
 
 def test_a_load_client_dies_with_its_server(blocks: Blocks) -> None:

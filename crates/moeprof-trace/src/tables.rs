@@ -74,7 +74,7 @@ struct Given {
 #[non_exhaustive]
 pub struct Batch {
     /// The events.
-    pub events: RecordBatch,
+    pub events: Vec<RecordBatch>,
     /// Names that are new; the first one's code is the number of names in the batches before.
     pub names: RecordBatch,
     /// Tracks that are new.
@@ -234,7 +234,7 @@ impl Tables {
             device_args: self.device.take_batch()?,
             collective_args: self.collective.take_batch()?,
             labels: self.labels.take_batch()?,
-            events: std::mem::take(&mut self.events).into_batch()?,
+            events: std::mem::take(&mut self.events).into_batches()?,
         })
     }
 
@@ -651,7 +651,7 @@ impl Tables {
             tracks: self.tracks_from(0)?,
             phases: self.phases.list(),
             device_args: DeviceTable { shapes, parts: std::iter::once(self.device).chain(devices).collect() },
-            events: std::iter::once(self.events).chain(events).map(Events::into_batch).collect::<Result<_, _>>()?,
+            events: batches_of(std::iter::once(self.events).chain(events))?,
             collective_args,
             labels,
         })
@@ -702,6 +702,11 @@ fn find_track(tracks: &Interner, key: &mut Vec<u8>, process: u64, thread: u64) -
 #[allow(clippy::cast_possible_truncation, reason = "the remainder is small")]
 fn recent_place(process: u64, thread: u64) -> usize {
     (process.wrapping_add(thread.wrapping_mul(7)) % RECENT_TRACKS as u64) as usize
+}
+
+fn batches_of(parts: impl Iterator<Item = Events>) -> Result<Vec<RecordBatch>, ArrowError> {
+    let parts: Vec<Vec<RecordBatch>> = parts.map(Events::into_batches).collect::<Result<_, _>>()?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// Adds the strings of another interner; returns the new code of each.

@@ -5,7 +5,7 @@ None means "no data" everywhere; it is never the same as 0. Times are integer ns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -13,7 +13,9 @@ from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.environment.results import EnvironmentRow
-from moeprof.analyzers.layers.results import LayerChange, LayerRow
+from moeprof.analyzers.kernel_metrics.results import LayerChange
+from moeprof.analyzers.layers.results import LayerRow, SequenceChange
+from moeprof.analyzers.plain import to_json
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
@@ -23,25 +25,6 @@ if TYPE_CHECKING:
 Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
 Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
 LaunchUnit: TypeAlias = Literal["kernel", "operator"]
-
-_JSON_NAMES = {"class_": "class", "with_": "with"}
-
-
-def to_json(value: object) -> JsonValue:
-    """Return dataclasses, tuples and mappings as plain JSON values.
-
-    A trailing underscore leaves a field's name; a field whose metadata say ``json: False`` is left out.
-    """
-    if isinstance(value, Finding):
-        return value.to_dict()
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = (f for f in fields(value) if f.metadata.get("json", True))
-        return {_JSON_NAMES.get(f.name, f.name): to_json(getattr(value, f.name)) for f in kept}
-    if isinstance(value, dict):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_json(item) for item in value]
-    return cast(JsonValue, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +336,7 @@ class Diff:
     structure: tuple[StructureRow, ...]
     kernels: tuple[KernelRow, ...]
     pairs: PairChanges
-    layers: tuple[LayerChange, ...]
+    layers: tuple[SequenceChange, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
     accuracy: tuple[AccuracyRow, ...]
@@ -362,6 +345,7 @@ class Diff:
     verdict: Verdict
     findings: tuple[Finding, ...]
     kernel_times: tuple[KernelTimeRow, ...] = ()
+    kernel_metrics: tuple[LayerChange, ...] = ()
     layer_notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, JsonValue]:

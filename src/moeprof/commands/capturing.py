@@ -14,7 +14,8 @@ from moeprof.commands.streams import Streams, write
 from moeprof.config.checks import check
 from moeprof.config.describe import describe
 from moeprof.errors import StoreWriteError
-from moeprof.profiler.block import Order, Seen, command_line
+from moeprof.profiler.block import command_line
+from moeprof.profiler.order import Order, Seen
 from moeprof.store import redact
 from moeprof.store.folder import Store
 from moeprof.store.manifest import Manifest
@@ -70,7 +71,8 @@ def dry_run(orders: Sequence[Order]) -> str:
         command = command_line(order, port, Path("RUN/traces").absolute())
         secrets = redact.secrets(command.env)
         env = redact.env(dict(command.env))
-        lines = [f"# block {order.block}-{order.arm.name}, workload {order.workload.name}"]
+        sent = "no workload" if order.workload is None else f"workload {order.workload.name}"
+        lines = [f"# block {order.block}-{order.arm.name}, {sent}"]
         lines += ["# port: a free one; RUN: the run's folder"] if order.arm.server.port == 0 else []
         lines += [f"{name}={shlex.quote(value)} \\" for name, value in sorted(env.items())]
         lines.append(shlex.join(redact.argv(list(command.argv), known=secrets)))

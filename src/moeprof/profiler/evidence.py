@@ -22,7 +22,7 @@ from moeprof.store.fingerprint import common_flags, fingerprint
 from moeprof.store.manifest import Manifest
 
 if TYPE_CHECKING:
-    from moeprof.profiler.block import Findings, Order
+    from moeprof.profiler.order import Findings, Order
 
 
 def engines(arm: Arm) -> int:
@@ -67,7 +67,7 @@ def arm_fingerprint(order: Order) -> str:
         model=facts.model(order.arm.server.model),
         hardware=_hardware(),
         flags=common_flags([arm.flags for arm in config.arms.values()]),
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         passes={"timed": config.passes.timed, "warmup": config.passes.warmup, "client": config.passes.client},
     )
 
@@ -92,6 +92,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
     """Return the manifest of a block as far as it got, and the required gates that failed."""
     log, matched = _log(folder / "server.log", order.arm)
     seen = found.seen
+    program = order.arm.server.backend == "command"
     results = judge(
         Evidence(
             workload=order.workload,
@@ -102,7 +103,8 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             log=log,
             log_matches=matched,
             iterations=seen.iterations if seen else None,
-            ranks=ranks(order.arm),
+            ranks=None if program else ranks(order.arm),
+            program=program,
             markers=order.arm.markers,
             marker_family=seen.family if seen else None,
             kernels=seen.kernels if seen else None,
@@ -121,7 +123,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         started=found.started,
         ended=ended,
         plan=order.plan,
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         argv=found.command.argv if found.command else (),
         env=dict(found.command.env) if found.command else {},
         versions=_versions(_python(order)),
@@ -148,6 +150,10 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         },
     )
     return built, outcome(results)
+
+
+def _workload(order: Order) -> dict[str, JsonValue]:
+    return {} if order.workload is None else _plain(asdict(order.workload))
 
 
 def _most_iterations(order: Order) -> int | None:

@@ -10,6 +10,7 @@ from moeprof.reports.claims import claim_sections
 from moeprof.reports.document import Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.environment import environment_sections
 from moeprof.reports.finding_lines import findings_section
+from moeprof.reports.kernel_metrics import kernel_metrics_sections
 from moeprof.reports.layers import explanation_sections
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
@@ -46,6 +47,7 @@ def diff_page(
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
         *accuracy_sections(diff.accuracy),
         *(_of_traces(diff, wide=wide, explain=explain) if diff.base.ranks and diff.candidate.ranks else ()),
+        *kernel_metrics_sections(diff.kernel_metrics),
         *environment_sections(diff.environment, wide=wide),
         *claim_sections(diff.claims),
         findings_section(diff.findings, _labels(diff), wide=wide),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from moeprof.analyzers.layers.results import LayerChange, LayerEdit, LayerRow
+from moeprof.analyzers.layers.results import LayerEdit, LayerRow, SequenceChange
 from moeprof.analyzers.layers.sentences import noun, variant_words
 from moeprof.analyzers.results import RankReport
 from moeprof.analyzers.tables import PHASES
@@ -89,7 +89,9 @@ def _phase(phase: str, rows: Sequence[LayerRow], who: str, *, wide: bool) -> Sec
         "the same in this phase"
     )
     if not first.ordered:
-        notes.append("the trace does not tell the order of launches in a graph: of different streams, that of the starts is shown")
+        notes.append(
+            "the trace does not tell the order of launches in a graph: of different streams, that of the starts is shown"
+        )
     return Section(f"Layers: {phase}{who}", (Table(columns, cells, tuple(notes)),))
 
 
@@ -147,12 +149,12 @@ def _launches(row: LayerRow, who: str) -> Section:
         notes = ["median duration of each launch; streams: graphs spread over streams of their own, or none is known"]
     if shown < len(row.sequence):
         notes.append(f"{len(row.sequence) - shown} more launches")
-    return Section(f"Launches of each of {noun(row, row.repeat)}{who}", (Table(columns, rows, tuple(notes)),), long=True)
+    return Section(
+        f"Launches of each of {noun(row, row.repeat)}{who}", (Table(columns, rows, tuple(notes)),), long=True
+    )
 
 
-def explanation_sections(
-    changes: Sequence[LayerChange], notes: Sequence[str], *, wide: bool
-) -> tuple[Section, ...]:
+def explanation_sections(changes: Sequence[SequenceChange], notes: Sequence[str], *, wide: bool) -> tuple[Section, ...]:
     """Return what became of the structure: a sentence for each change, then the bodies side by side."""
     said = [change.sentence for change in changes if change.sentence is not None] + list(notes)
     same = sum(change.change == "same" for change in changes)
@@ -170,7 +172,7 @@ def explanation_sections(
     )
 
 
-def _side_by_side(change: LayerChange, *, wide: bool) -> Section:
+def _side_by_side(change: SequenceChange, *, wide: bool) -> Section:
     rows = _listing(change, wide=wide)
     columns = (
         Column("", "change"),
@@ -179,7 +181,11 @@ def _side_by_side(change: LayerChange, *, wide: bool) -> Section:
         Column("cand. us", "number"),
         Column("candidate", "name"),
     )
-    times = f"{change.repeat} x per iteration" if change.change in ("same", "changed") else f"{change.repeat} x per iteration, {change.change}"
+    times = (
+        f"{change.repeat} x per iteration"
+        if change.change in ("same", "changed")
+        else f"{change.repeat} x per iteration, {change.change}"
+    )
     busy = f"kernel busy of one repetition: {microseconds(change.base_kernel_busy_ns)} us -> {microseconds(change.candidate_kernel_busy_ns)} us"
     notes = [f"{times}; {len(change.base)} -> {len(change.candidate)} launches; {busy}"]
     notes.append("median duration of each launch; a difference of kernel times is not a saving of time")
@@ -190,7 +196,7 @@ def _side_by_side(change: LayerChange, *, wide: bool) -> Section:
     return Section(f"Side by side: {change.phase} {what} ({change.repeat} x)", blocks, long=True)
 
 
-def _listing(change: LayerChange, *, wide: bool) -> tuple[tuple[str, ...], ...]:
+def _listing(change: SequenceChange, *, wide: bool) -> tuple[tuple[str, ...], ...]:
     """Return the rows of both sides in order: what is the same in one row, what is not with its word."""
     steps = _steps_of(change)
     keep = range(len(steps)) if wide else _around([index for index, step in enumerate(steps) if step[0]], len(steps))
@@ -200,7 +206,13 @@ def _listing(change: LayerChange, *, wide: bool) -> tuple[tuple[str, ...], ...]:
         if index > last + 1:
             rows.append(("", "", "...", "", "..."))
         word, i, j = steps[index]
-        rows.append((word, *_cell(change.base_duration_ns, change.base_names, i), *_cell(change.candidate_duration_ns, change.candidate_names, j)))
+        rows.append(
+            (
+                word,
+                *_cell(change.base_duration_ns, change.base_names, i),
+                *_cell(change.candidate_duration_ns, change.candidate_names, j),
+            )
+        )
         last = index
     if steps and last < len(steps) - 1:
         rows.append(("", "", "...", "", "..."))
@@ -215,7 +227,7 @@ def _cell(durations: Sequence[int], names: Sequence[str], place: int | None) -> 
     return ("", "") if place is None else (microseconds(durations[place]), names[place])
 
 
-def _steps_of(change: LayerChange) -> list[tuple[str, int | None, int | None]]:
+def _steps_of(change: SequenceChange) -> list[tuple[str, int | None, int | None]]:
     if change.change in ("added", "removed"):
         gone = change.change == "removed"
         count = len(change.base or change.candidate)
@@ -232,6 +244,12 @@ def _steps_of(change: LayerChange) -> list[tuple[str, int | None, int | None]]:
             steps.append((right[j].edit, None, j))
             j += 1
         else:
-            steps.append((left[i].edit if i in left else "", i if i < len(change.base) else None, j if j < len(change.candidate) else None))
+            steps.append(
+                (
+                    left[i].edit if i in left else "",
+                    i if i < len(change.base) else None,
+                    j if j < len(change.candidate) else None,
+                )
+            )
             i, j = i + 1, j + 1
     return steps

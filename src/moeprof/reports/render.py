@@ -26,9 +26,7 @@ def render_reports(results: Sequence[Report], fmt: str, look: Look, *, layers: b
     return "\n\n".join(render_page(page, fmt, look) for page in pages)
 
 
-def render_diff(
-    result: Diff, fmt: str, look: Look, outcome: Outcome | None = None, *, explain: bool = False
-) -> str:
+def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = None, *, explain: bool = False) -> str:
     """Return a diff in a format of `FORMATS`. `explain` says what became of the folded structure."""
     if fmt == "json":
         from moeprof.reports import json

@@ -15,6 +15,7 @@ import moeprof
 from moeprof.analyzers.accuracy import proportions
 from moeprof.analyzers.accuracy.compare import compare_accuracy
 from moeprof.analyzers.accuracy.results import AccuracyRow, Evaluation
+from moeprof.analyzers.claims.accuracy import accuracy_claims
 from moeprof.analyzers.comparison.evaluated import accuracy_verdict
 from moeprof.commands import fail_on
 
@@ -231,3 +232,37 @@ def test_a_margin_that_makes_no_sense_is_refused(margin: float) -> None:
     # GIVEN a margin in points, or none WHEN asked for THEN it is refused
     with pytest.raises(moeprof.MoeprofError, match="margin"):
         moeprof.diff("samples/gsm8k/decode_base.txt", "samples/gsm8k/decode_base.txt", accuracy_margin=margin)
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "margin", "said", "unsaid"),
+    [
+        (1200, (1100,), None, ["gsm8k accuracy fell by 7.58 points"], []),
+        (
+            1125,
+            (1125,),
+            None,
+            ["no drop of gsm8k accuracy was shown at 1319 questions, 1 v 1 runs"],
+            ["parity of gsm8k accuracy"],
+        ),
+        (
+            1125,
+            (1125,),
+            0.03,
+            [
+                "no drop of gsm8k accuracy was shown at 1319 questions, 1 v 1 runs",
+                "gsm8k accuracy drops by less than 3 points",
+            ],
+            [],
+        ),
+        (1200, (1100, 1199), None, [], ["anything about a drop of gsm8k accuracy"]),
+    ],
+)
+def test_sentences_that_evaluations_carry(
+    base: int, candidate: tuple[int, ...], margin: float | None, said: list[str], unsaid: list[str]
+) -> None:
+    # GIVEN counts WHEN sentences are made THEN each has its figures, and parity is said only as a margin that was shown
+    claims = accuracy_claims([row(runs(base), runs(*candidate), margin)])
+    assert [claim.text for claim in claims if claim.kind == "sentence"] == said
+    assert [claim.text for claim in claims if claim.kind == "not-said"] == unsaid
+    assert all(claim.because and claim.label for claim in claims)

@@ -195,3 +195,24 @@ def test_a_published_list_of_p_values() -> None:
     assert adjusted[:6] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.0638571], rel=1e-5)
     assert sum(value < 0.05 for value in adjusted) == 4
     assert benjamini_yekutieli(p)[:3] == pytest.approx([0.0049773, 0.0099547, 0.0315232], rel=1e-5)
+
+
+def _alike(random: np.random.Generator, count: int, correlation: float) -> list[int]:
+    """Return iterations of 1 ms and 2 % unrest whose neighbours resemble each other."""
+    noise = random.normal(size=count + 100)
+    for index in range(1, len(noise)):
+        noise[index] += correlation * noise[index - 1]
+    return [round(1_000_000 + 20_000 * value) for value in noise[100:]]
+
+
+@pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.06), (0.3, 0.10), (0.6, 0.13)])
+def test_false_alarms_between_captures_of_one_arm(correlation: float, most: float) -> None:
+    # GIVEN 600 pairs of captures of one arm, with 29 and 31 iterations that resemble their neighbours
+    random = np.random.default_rng(11)
+    pairs = [(_alike(random, 29, correlation), _alike(random, 31, correlation)) for _ in range(600)]
+    # WHEN each pair is tested at 5 %
+    alarms = sum((durations.difference_test(*map(durations.mean_of, pair))[2] or 0) < 0.05 for pair in pairs) / 600
+    # THEN far fewer alarm than with a test that takes iterations for independent
+    plain = sum(stats.ttest_ind(*pair, equal_var=False).pvalue < 0.05 for pair in pairs) / 600
+    assert alarms <= most
+    assert alarms <= plain

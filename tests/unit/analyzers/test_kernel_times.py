@@ -140,3 +140,20 @@ def _values(series: Series | None, row: KernelTimeRow) -> list[int]:
         if (name, class_, phase) == (row.name, row.class_, row.phase) and iteration in times:
             times[iteration] += value
     return list(chain(times.values()))
+
+
+def test_swapping_the_sides_mirrors_the_rows() -> None:
+    # GIVEN two real captures WHEN compared both ways
+    base, candidate = moeprof.report("samples/h200/base"), moeprof.report("samples/h200/triton")
+    mirror = {"slower": "faster", "faster": "slower", "added": "removed", "removed": "added", "same": "same"}
+    there, back = compare(base, candidate).kernel_times, compare(candidate, base).kernel_times
+    # THEN the order is the same, differences change their sign, ratios invert, and p stays
+    for row, other in zip(there, back, strict=True):
+        assert (row.name, row.class_, row.phase) == (other.name, other.class_, other.phase)
+        assert (row.base, row.candidate, row.difference) == (other.candidate, other.base, -other.difference)
+        assert row.change is not None and mirror[row.change] == other.change
+        assert row.p_adjusted == pytest.approx(other.p_adjusted)
+        if row.ratio is not None and other.ratio is not None:
+            assert row.ratio * other.ratio == pytest.approx(1)
+        if row.interval is not None and other.interval is not None:
+            assert row.interval == pytest.approx((1 / other.interval[1], 1 / other.interval[0]))

@@ -21,7 +21,8 @@ from moeprof.errors import (
     WindowFailedError,
 )
 from moeprof.profiler import failure
-from moeprof.profiler.block import Order, Seen, capture
+from moeprof.profiler.block import capture
+from moeprof.profiler.order import Order, Seen
 from moeprof.profiler.progress import Loading, log_text, pass_line
 from moeprof.profiler.results import PassResult
 from moeprof.profiler.signals import Terminated
@@ -36,12 +37,6 @@ backend = "command"
 command = ["/bin/sh", "-c", "{script}", "{{traces}}"]
 
 [arms.base]
-
-[workloads.none]
-kind = "decode"
-input_len = 1
-output_len = 1
-concurrency = [1]
 
 [gates]
 required = []
@@ -70,7 +65,7 @@ class Looking:
 def program(folder: Path, script: str = "true") -> Order:
     """Return an order to run a shell script to its end."""
     config: Config = load(folder, PROGRAM.format(script=script))
-    return Order(config, config.arms["base"], config.workloads["none"])
+    return Order(config, config.arms["base"], None)
 
 
 def test_a_program_runs_to_its_end(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moeprof.analyzers.accuracy.results import AccuracyRow
+from moeprof.analyzers.claims.accuracy import accuracy_claims
 from moeprof.analyzers.comparison.combined import ORDER
 from moeprof.analyzers.results import Diff, Verdict
 from moeprof.findings import Finding, JsonValue, in_order
@@ -21,6 +22,7 @@ def with_accuracy(diff: Diff, rows: tuple[AccuracyRow, ...]) -> Diff:
         verdict=next(word for word in ORDER if word in words) if words else diff.verdict,
         summary=(*diff.summary, *(row.text for row in rows)),
         findings=in_order(findings),
+        claims=(*diff.claims, *accuracy_claims(rows)),
     )
 
 

@@ -26,7 +26,9 @@ def similarity(base: Sequence[Kernel], candidate: Sequence[Kernel]) -> float:
 def edits(base: LayerRow, candidate: LayerRow) -> tuple[LayerEdit, ...]:
     """Return what differs between two sequences, in the order of the base; swapping the sides swaps the answer."""
     if (candidate.sequence, candidate.families) < (base.sequence, base.families):
-        return in_order(LayerEdit(_SWAPPED.get(one.edit, one.edit), one.candidate, one.base) for one in edits(candidate, base))
+        return in_order(
+            LayerEdit(_SWAPPED.get(one.edit, one.edit), one.candidate, one.base) for one in edits(candidate, base)
+        )
     first, second = base.kernels, candidate.kernels
     pairs = _aligned(first, second)
     same = [(i, j) for i, j in pairs if first[i] == second[j]]

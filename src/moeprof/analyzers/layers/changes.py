@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moeprof.analyzers.layers.align import edits, similarity
-from moeprof.analyzers.layers.results import LayerChange, LayerRow, LayerVariant
+from moeprof.analyzers.layers.results import LayerRow, LayerVariant, SequenceChange
 from moeprof.analyzers.layers.sentences import repeat_sentence, sentence, variant_sentence
 from moeprof.analyzers.tables import PHASES
 
@@ -31,14 +31,14 @@ def representative(ranks: Sequence[tuple[LayerRow, ...]]) -> tuple[LayerRow, ...
     return ranks[shapes.index(best)] if best is not None else ()
 
 
-def layer_changes(base: Sequence[LayerRow], candidate: Sequence[LayerRow]) -> tuple[LayerChange, ...]:
+def layer_changes(base: Sequence[LayerRow], candidate: Sequence[LayerRow]) -> tuple[SequenceChange, ...]:
     """Return for each body of two structures what became of it, by phase.
 
     Args:
         base: The structure of one side.
         candidate: That of the other; swapping them swaps the answer.
     """
-    changes: list[LayerChange] = []
+    changes: list[SequenceChange] = []
     for phase in PHASES:
         before = _bodies([row for row in base if row.phase == phase])
         after = _bodies([row for row in candidate if row.phase == phase])
@@ -76,16 +76,23 @@ def _bodies(rows: Sequence[LayerRow]) -> list[_Body]:
     return list(bodies.values())
 
 
-def _paired(before: Sequence[_Body], after: Sequence[_Body]) -> list[LayerChange]:
+def _paired(before: Sequence[_Body], after: Sequence[_Body]) -> list[SequenceChange]:
     """Pair the same bodies first, then those most alike; what is left came or went."""
-    found: list[tuple[int, int, LayerChange]] = []
+    found: list[tuple[int, int, SequenceChange]] = []
     for i, one in enumerate(before):
         for j, other in enumerate(after):
             if one.row.kernels == other.row.kernels:
                 found.append((i, j, _change(one, other, min(one.left, other.left))))
     ranked = sorted(
         (
-            (-similarity(one.row.kernels, other.row.kernels), one.row.role != other.row.role, abs(i - j), min(i, j), i, j)
+            (
+                -similarity(one.row.kernels, other.row.kernels),
+                one.row.role != other.row.role,
+                abs(i - j),
+                min(i, j),
+                i,
+                j,
+            )
             for i, one in enumerate(before)
             for j, other in enumerate(after)
         )
@@ -100,12 +107,12 @@ def _paired(before: Sequence[_Body], after: Sequence[_Body]) -> list[LayerChange
     return [change for _, _, change in sorted(found, key=lambda item: (min(item[:2]), item[0] + item[1], item[0]))]
 
 
-def _change(base: _Body, candidate: _Body, repeat: int) -> LayerChange:
+def _change(base: _Body, candidate: _Body, repeat: int) -> SequenceChange:
     base.left -= repeat
     candidate.left -= repeat
     row, other = base.row, candidate.row
     found = edits(row, other)
-    return LayerChange(
+    return SequenceChange(
         phase=row.phase,
         repeat=repeat,
         base=row.sequence,
@@ -129,14 +136,21 @@ def _change(base: _Body, candidate: _Body, repeat: int) -> LayerChange:
     )
 
 
-def _alone(body: _Body, *, gone: bool) -> LayerChange:
+def _alone(body: _Body, *, gone: bool) -> SequenceChange:
     """Return the change of a body of which one side has more, or that only one side has."""
     row, repeat = body.row, body.left
     here = (row.sequence, row.families, row.names, row.duration_ns, row.kernel_busy_ns, row.kernel_sum_ns)
-    none: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int, ...], None, None] = ((), (), (), (), None, None)
+    none: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int, ...], None, None] = (
+        (),
+        (),
+        (),
+        (),
+        None,
+        None,
+    )
     base, candidate = (here, none) if gone else (none, here)
     other = body.total - repeat
-    return LayerChange(
+    return SequenceChange(
         phase=row.phase,
         repeat=repeat,
         base=base[0],

@@ -143,9 +143,7 @@ def _is_structure(element: Element) -> bool:
     return element.repeat > 1 and len(element.body) >= _LEAST and element.repeat * len(element.body) >= _SHORTEST
 
 
-def _before(
-    tokens: tuple[int, ...], body: Sequence[int], offset: int, *, ordered: bool, depth: int
-) -> list[Element]:
+def _before(tokens: tuple[int, ...], body: Sequence[int], offset: int, *, ordered: bool, depth: int) -> list[Element]:
     """Fold what precedes the repetitions; where its end begins like the body, that is a layer of its own, such as a dense one."""
     split = first_of_its_own(tokens, body)
     own = [Element(tokens[split:], (Instance(offset + split, offset + len(tokens)),))] if split < len(tokens) else []

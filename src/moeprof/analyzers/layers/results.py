@@ -101,7 +101,7 @@ class LayerEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerChange:
+class SequenceChange:
     """A sequence of the base and the one that stands for it in the candidate, `repeat` times in an iteration.
 
     Attributes:

@@ -85,7 +85,9 @@ def sequences(attribution: Attribution, nodes: pl.DataFrame | None = None) -> tu
 
 def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Kernel, ...], tuple[str, ...]]:
     """Add token and bag: a number for each kernel and a random one; return the kernels and a name of each in order."""
-    distinct = rows.group_by("class", "name").agg(pl.len()).sort("len", "class", "name", descending=[True, False, False])
+    distinct = (
+        rows.group_by("class", "name").agg(pl.len()).sort("len", "class", "name", descending=[True, False, False])
+    )
     codes: dict[Kernel, int] = {}
     names: list[str] = []
     numbers: list[int] = []

@@ -95,9 +95,7 @@ def _median(column: str) -> pl.Expr:
     return pl.col(column).quantile(0.5, "lower").cast(pl.Int64)
 
 
-def _row(
-    sequence: Sequence, element: Element, index: int, places: Items[list[int | None]], times: _Times
-) -> LayerRow:
+def _row(sequence: Sequence, element: Element, index: int, places: Items[list[int | None]], times: _Times) -> LayerRow:
     body = element.body if element.repeat > 1 else element.body[:_TOLD]
     kernels = [sequence.kernels[token] for token in body]
     classes = {kernel.class_ for kernel in kernels}
@@ -163,5 +161,3 @@ def _streams(
             if place is not None:
                 votes[place][sequence.streams[at]] += 1
     return tuple(min(vote, key=lambda stream: (-vote[stream], stream)) if vote else 0 for vote in votes[:told])
-
-

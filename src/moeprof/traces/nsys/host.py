@@ -12,7 +12,7 @@ from moeprof.traces.nsys.export import Export, Rows
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _CALLS = ("start", "end", "globalTid", "correlationId", "nameId")
 _NVTX = re.compile(r"NVTX_EVENTS(?:_V(\d+))?")
-_NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId")
+_NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "textId", "domainId")
 
 MARK = 34
 RANGES = (59, 60, 70, 71)  # push/pop, start/end, and the two kinds that text files of ranges make
@@ -73,12 +73,13 @@ class Ranges:
     reversed: int
 
 
-def ranges(raw: pl.DataFrame, texts: pl.Series) -> Ranges:
+def ranges(raw: pl.DataFrame, codes: pl.Series, texts: pl.Series) -> Ranges:
     """Tell ranges and marks from the rows that only name things.
 
     Args:
         raw: The table as `nvtx` reads it.
-        texts: The text of each row.
+        codes: For each row the number of its text among `texts`.
+        texts: Distinct texts.
     """
     held = set(raw.columns)
     frame = raw.select(
@@ -93,7 +94,7 @@ def ranges(raw: pl.DataFrame, texts: pl.Series) -> Ranges:
     is_domain = frame["eventType"] == _DOMAIN
     domains = (
         frame.filter(is_domain)
-        .with_columns(texts.filter(is_domain).cast(pl.String).alias("label"))
+        .with_columns(texts.gather(codes.filter(is_domain)).alias("label"))
         .filter(pl.col("globalTid").is_not_null() & pl.col("label").is_not_null())
         .select(process_of(pl.col("globalTid")).alias("process"), "domain", "label")
         .unique(["process", "domain"], keep="last", maintain_order=True)
