@@ -133,6 +133,5 @@ command = GroupedCommand(
 )
 command.examples = (
     "moeprof diff traces/h200/base traces/h200/triton",
-    "moeprof diff traces/h200/base traces/h200/mega_derived --explain",
     "moeprof diff base mega --fail-on structure --output markdown=comment.md",
 )

@@ -61,5 +61,4 @@ command = GroupedCommand(
 command.examples = (
     "moeprof report traces/h200/base",
     "moeprof report traces/h200/base --output json=base.json",
-    "moeprof report traces/h200/base --layers",
 )

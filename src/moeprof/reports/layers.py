@@ -119,6 +119,7 @@ def _variants(row: LayerRow) -> tuple[str, ...]:
         *(
             f"{'number' if one.repeat == 1 else f'{one.repeat} of these, number'} "
             f"{listed((number + 1 for number in one.at), _NAMED)}: {variant_words(one)}"
+            f"{', which joins two of them' if one.joint else ''}"
             for one in row.variants
         ),
     )

@@ -26,9 +26,7 @@ def similarity(base: Sequence[Kernel], candidate: Sequence[Kernel]) -> float:
 def edits(base: LayerRow, candidate: LayerRow) -> tuple[LayerEdit, ...]:
     """Return what differs between two sequences, in the order of the base; swapping the sides swaps the answer."""
     if (candidate.sequence, candidate.families) < (base.sequence, base.families):
-        return in_order(
-            LayerEdit(_SWAPPED.get(one.edit, one.edit), one.candidate, one.base) for one in edits(candidate, base)
-        )
+        return _in_order([_swapped(one) for one in edits(candidate, base)])
     first, second = base.kernels, candidate.kernels
     pairs = _aligned(first, second)
     same = [(i, j) for i, j in pairs if first[i] == second[j]]
@@ -42,14 +40,18 @@ def edits(base: LayerRow, candidate: LayerRow) -> tuple[LayerEdit, ...]:
     found += [LayerEdit("moved", (i,), (j,)) for i, j in _moved(base, candidate, same)]
     found += [LayerEdit("removed", (i,), ()) for i in removed]
     found += [LayerEdit("added", (), (j,)) for j in added]
-    return in_order(found)
+    return _in_order(found)
 
 
-_SWAPPED = {"removed": "added", "added": "removed"}
+def _swapped(one: LayerEdit) -> LayerEdit:
+    if one.edit == "removed":
+        return LayerEdit("added", (), one.base)
+    if one.edit == "added":
+        return LayerEdit("removed", one.candidate, ())
+    return LayerEdit(one.edit, one.candidate, one.base)
 
 
-def in_order(found: object) -> tuple[LayerEdit, ...]:
-    """Return edits by their places."""
+def _in_order(found: Sequence[LayerEdit]) -> tuple[LayerEdit, ...]:
     return tuple(sorted(found, key=lambda one: (one.base or (1 << 30,), one.candidate, one.edit)))
 
 

@@ -42,12 +42,12 @@ def borders(tokens: Sequence[int], cut: Cut, bags: Bags) -> list[int]:
 def _model(tokens: Sequence[int], cut: Cut) -> Sequence[int]:
     """Return the kernels with which a repetition begins, up to its mark."""
     marks, main = cut.positions, cut.main
-    shortest = min(stop - start for start, stop in pairwise(marks))
-    lead = _common_end(tokens, marks[0], marks[1], shortest)
-    if main > 0:
-        body, before = tokens[marks[main] : marks[main + 1]], tokens[marks[main - 1] : marks[main]]
-        if not near(body, before):
-            lead = max(lead, _common_end(tokens, marks[main], marks[main + 1], len(body) - 1))
+    body = tokens[marks[main] : marks[main + 1]]
+    # What precedes the first mark is compared with several others: one of the repetitions may lack a launch.
+    others = sorted({1, 2, main + 1, len(marks) - 1} & set(range(1, len(marks))))
+    lead = max(_common_end(tokens, marks[0], marks[other], len(body) - 1) for other in others)
+    if main > 0 and not near(body, tokens[marks[main - 1] : marks[main]]):
+        lead = max(lead, _common_end(tokens, marks[main], marks[main + 1], len(body) - 1))
     return tokens[marks[main + 1] - lead : marks[main + 1]]
 
 

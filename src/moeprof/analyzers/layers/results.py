@@ -29,13 +29,14 @@ class NestedRepeat:
 class LayerVariant:
     """Repetitions that are not quite the sequence: `at` counts from 0; `without` and `with_` are families by class.
 
-    Both are empty where only the order differs.
+    Both are empty where only the order differs. `joint`: the first or last one, which only lacks what joins two of them.
     """
 
     repeat: int
     at: tuple[int, ...]
     without: tuple[Kernel, ...]
     with_: tuple[Kernel, ...]
+    joint: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,12 @@ class LayerRow:
 
     Attributes:
         phase: target, draft or sample.
-        repeat: How often the sequence stands there, `alike` of these exactly so (but for the order of different streams).
+        repeat: How often the sequence stands there, `alike` of these exactly so, but for the order of
+            different streams and for what joins two repetitions.
         sequence: The class of each launch; of a part that stands there once the first thousand.
         role: What the launches make it: a layer with experts, one without, a pass of the drafts, something else.
         families: The family of each launch's name, beside `sequence`.
-        names: A full name for each launch, the first that was seen.
+        names: A full name for each launch, that of most repetitions.
         nested: Parts of the sequence that repeat in it.
         variants: The repetitions that differ.
         streams: Stream of each launch by its place among the streams of the phase; None where a graph spreads

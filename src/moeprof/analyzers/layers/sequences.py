@@ -40,7 +40,7 @@ class Sequence:
         phase: The phase.
         tokens: A number for each launch; `occurrences` says how many of the same number started before it.
         kernels: What each number stands for.
-        names: A full name for each number.
+        names: The full name of each launch.
         ordered: Whether the order is known: that of the launch calls, or of graph nodes.
         streams: Stream of each launch by its place among the phase's streams; None where that says nothing.
         iterations: Iterations with the same launches, of `counted`.
@@ -72,30 +72,28 @@ def sequences(attribution: Attribution, nodes: pl.DataFrame | None = None) -> tu
     rows = attribution.counted.filter(pl.col("phase").is_not_null())
     if attribution.graph_level or rows.is_empty():
         return ()
-    rows, kernels, names = _coded(rows.with_columns(pl.col("iteration").fill_null(-1)))
+    rows, kernels = _coded(rows.with_columns(pl.col("iteration").fill_null(-1)))
     bags = rows.group_by("phase", "iteration").agg(pl.col("bag").sum(), pl.len().alias("size"))
     counted = int(attribution.iterations["counted"].sum()) if attribution.family else 1
     found: list[Sequence] = []
     for phase in PHASES:
         own = bags.filter(pl.col("phase") == phase).sort("iteration")
         if not own.is_empty():
-            found.append(_sequence(phase, rows, own, counted, kernels, names, nodes))
+            found.append(_sequence(phase, rows, own, counted, kernels, nodes))
     return tuple(found)
 
 
-def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Kernel, ...], tuple[str, ...]]:
-    """Add token and bag: a number for each kernel and a random one; return the kernels and a name of each in order."""
+def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Kernel, ...]]:
+    """Add token and bag: a number for each kernel and a random one; return the kernels in order as well."""
     distinct = (
         rows.group_by("class", "name").agg(pl.len()).sort("len", "class", "name", descending=[True, False, False])
     )
     codes: dict[Kernel, int] = {}
-    names: list[str] = []
     numbers: list[int] = []
     for class_, name in distinct.select("class", "name").iter_rows():
         kernel = Kernel(class_, family(name))
         if kernel not in codes:
             codes[kernel] = len(codes)
-            names.append(name)
         numbers.append(codes[kernel])
     drawn = [_drawn(kernel) for kernel in codes]
     table = distinct.select(
@@ -104,7 +102,7 @@ def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Kernel, ...], tuple[
         pl.Series("token", numbers, dtype=pl.UInt32),
         pl.Series("bag", [drawn[number] for number in numbers], dtype=pl.UInt64),
     )
-    return rows.join(table, on=["class", "name"], how="left", maintain_order="left"), tuple(codes), tuple(names)
+    return rows.join(table, on=["class", "name"], how="left", maintain_order="left"), tuple(codes)
 
 
 def _drawn(kernel: Kernel) -> int:
@@ -119,7 +117,6 @@ def _sequence(
     bags: pl.DataFrame,
     counted: int,
     kernels: tuple[Kernel, ...],
-    names: tuple[str, ...],
     nodes: pl.DataFrame | None,
 ) -> Sequence:
     kinds = bags.group_by("bag", "size", maintain_order=True).agg("iteration").with_columns(
@@ -145,7 +142,7 @@ def _sequence(
         tokens=tuple(one["token"].to_list()),
         occurrences=tuple(one["occurrence"].to_list()),
         kernels=kernels,
-        names=names,
+        names=tuple(one["name"].to_list()),
         ordered=ordered,
         streams=_streams(one),
         iterations=len(same),

@@ -15,6 +15,7 @@ from moeprof.analyzers.tables import EXPERTS
 
 _LONGEST = 100_000  # launches of a phase that are folded
 _TOLD = 1000  # launches of a part that stands there once, of which the first so many are told
+_JOINT = 8  # one in so many launches of a body may join it to the next
 _DENSE = ("dense_gemm",)
 _ATTENTION = ("attention", "kv_cache")
 
@@ -100,16 +101,17 @@ def _row(sequence: Sequence, element: Element, index: int, places: Items[list[in
     kernels = [sequence.kernels[token] for token in body]
     classes = {kernel.class_ for kernel in kernels}
     sums = times.sums.get(index)
+    variants = _variants(element, sequence.kernels)
     return LayerRow(
         phase=sequence.phase,
         repeat=element.repeat,
         sequence=tuple(kernel.class_ for kernel in kernels),
         role=_role(sequence.phase, element, classes),
-        alike=sum(one.tokens is None for one in element.instances),
+        alike=element.repeat - sum(one.repeat for one in variants if not one.joint),
         families=tuple(kernel.family for kernel in kernels),
-        names=tuple(sequence.names[token] for token in body),
+        names=_names(sequence, element, places, len(body)),
         nested=tuple(NestedRepeat(span.start, span.length, span.repeat) for span in element.nested),
-        variants=_variants(element, sequence.kernels),
+        variants=variants,
         streams=_streams(sequence, element, places, len(body)),
         ordered=sequence.ordered,
         launches=sum(one.stop - one.start for one in element.instances),
@@ -133,20 +135,42 @@ def _role(phase: str, element: Element, classes: AbstractSet[str]) -> Role:
 
 
 def _variants(element: Element, kernels: Items[Kernel]) -> tuple[LayerVariant, ...]:
-    groups: dict[tuple[tuple[Kernel, ...], tuple[Kernel, ...]], list[int]] = {}
+    groups: dict[tuple[tuple[Kernel, ...], tuple[Kernel, ...], bool], list[int]] = {}
     body = Counter(element.body)
     for number, one in enumerate(element.instances):
         if one.tokens is not None:
             own = Counter(one.tokens)
-            key = (_ordered(body - own, kernels), _ordered(own - body, kernels))
+            joint = _is_joint(element, number)
+            key = (_ordered(body - own, kernels), _ordered(own - body, kernels), joint)
             groups.setdefault(key, []).append(number)
     return tuple(
-        LayerVariant(len(numbers), tuple(numbers), without, more) for (without, more), numbers in groups.items()
+        LayerVariant(len(numbers), tuple(numbers), without, more, joint)
+        for (without, more, joint), numbers in groups.items()
     )
+
+
+def _is_joint(element: Element, number: int) -> bool:
+    """Tell whether a repetition only lacks what joins two: the last one the end of the body, the first one its beginning."""
+    tokens, body = element.instances[number].tokens or (), element.body
+    gap = len(body) - len(tokens)
+    if not 0 < gap <= max(1, len(body) // _JOINT):
+        return False
+    last = number == element.repeat - 1 and Counter(tokens) == Counter(body[: len(tokens)])
+    return last or (number == 0 and Counter(tokens) == Counter(body[gap:]))
 
 
 def _ordered(tokens: Counter[int], kernels: Items[Kernel]) -> tuple[Kernel, ...]:
     return tuple(sorted((kernels[token] for token in tokens.elements()), key=lambda one: (one.class_, one.family)))
+
+
+def _names(sequence: Sequence, element: Element, places: Items[list[int | None]], told: int) -> tuple[str, ...]:
+    """Return a name for each launch of a body: that of most repetitions."""
+    votes: list[Counter[str]] = [Counter() for _ in element.body]
+    for one, found in zip(element.instances, places, strict=True):
+        for at, place in zip(range(one.start, one.stop), found, strict=True):
+            if place is not None:
+                votes[place][sequence.names[at]] += 1
+    return tuple(min(vote, key=lambda name: (-vote[name], name)) for vote in votes[:told])
 
 
 def _streams(
