@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from moeprof.analyzers.layers.cuts import Bags, Cut, near
+from moeprof.analyzers.layers.cuts import Bags, Cut, distance, near
 
 _SHARED = 4  # launches that two layers begin with at least, where both are layers
 _OUTWEIGHED = 4  # launches that are the same, by one that is not
@@ -43,11 +43,12 @@ def _model(tokens: Sequence[int], cut: Cut) -> Sequence[int]:
     """Return the kernels with which a repetition begins, up to its mark."""
     marks, main = cut.positions, cut.main
     body = tokens[marks[main] : marks[main + 1]]
-    # What precedes the first mark is compared with several others: one of the repetitions may lack a launch.
-    others = sorted({1, 2, main + 1, len(marks) - 1} & set(range(1, len(marks))))
-    lead = max(_common_end(tokens, marks[0], marks[other], len(body) - 1) for other in others)
     if main > 0 and not near(body, tokens[marks[main - 1] : marks[main]]):
-        lead = max(lead, _common_end(tokens, marks[main], marks[main + 1], len(body) - 1))
+        lead = _common_end(tokens, marks[main], marks[main + 1], len(body) - 1)
+    else:
+        # What precedes the first mark is compared with several others: one of the repetitions may lack a launch.
+        others = sorted({1, 2, main + 1, len(marks) - 1} & set(range(1, len(marks))))
+        lead = max(_common_end(tokens, marks[0], marks[other], len(body) - 1) for other in others)
     return tokens[marks[main + 1] - lead : marks[main + 1]]
 
 
@@ -72,6 +73,15 @@ def _own_lead(tokens: Sequence[int], mark: int, model: Sequence[int]) -> int:
     same = 0
     while same < min(len(model), mark) and tokens[mark - 1 - same] == model[len(model) - 1 - same]:
         same += 1
+    lengths = [length for length in range(len(model) - _SKIPS, len(model) + _SKIPS + 1) if same < length <= mark]
+    if lengths:
+        costs = {
+            length: distance(tokens[mark - length : mark], model) + (tokens[mark - length] != model[0])
+            for length in lengths
+        }
+        best = min(lengths, key=lambda length: (costs[length], abs(length - len(model))))
+        if 2 * costs[best] <= len(model) and tokens[mark - best] == model[0]:
+            return best
     window = tokens[max(0, mark - len(model) - _SKIPS) : mark]
     start, length = _stretch(window, model)
     return max(same, len(window) - start) if 3 * length >= len(model) else same

@@ -15,6 +15,7 @@ _SAMPLED = 64  # repetitions that say in which order a body's kernels stand
 _SHORTEST = 6  # a sequence that is looked into
 _RARE = 20  # one in so many repetitions is rare
 _ENOUGH = 0.6  # share of a body that must be there for a repetition at the border of a sequence
+_MEMBERS = 8  # of a group of kinds that are nearly the same, which a further one is compared with
 _FOREIGN = 20  # one launch in so many may be foreign to a body of which much is missing
 _SPARED = 10  # a structure spares at least so small a part of a sequence
 _DEEPEST = 2  # parts of parts of parts that are looked into
@@ -225,18 +226,26 @@ def _size(runs: Sequence[Run]) -> tuple[int, int]:
 def _joined(
     listed: Sequence[int], kinds: Sequence[tuple[int, ...]], times: Counter[int], may_join: Callable[[int], bool]
 ) -> list[int]:
+    groups: dict[int, list[int]] = {}
     stands_for: dict[int, int] = {}
-    kept: list[int] = []
     for kind in sorted(times, key=lambda kind: (-times[kind], kind)):
-        close = [other for other in kept if near(kinds[kind], kinds[other])] if may_join(kind) else []
-        if not close and times[kind] <= len(listed) // 2 and may_join(kind):
-            close = [other for other in kept if _lacking(kinds[kind], kinds[other])]
-        if close:
-            stands_for[kind] = min(close, key=lambda other: (distance(kinds[kind], kinds[other]), other))
-        else:
-            stands_for[kind] = kind
-            kept.append(kind)
+        chosen = _closest(kind, groups, kinds) if may_join(kind) else None
+        if chosen is None:
+            chosen = kind
+            groups[kind] = []
+        groups[chosen].append(kind)
+        stands_for[kind] = chosen
     return [stands_for[kind] for kind in listed]
+
+
+def _closest(kind: int, groups: dict[int, list[int]], kinds: Sequence[tuple[int, ...]]) -> int | None:
+    """Return the group with a member that a kind nearly is, or is without some of it; None where there is none."""
+    part = kinds[kind]
+    for same in (near, _lacking):
+        close = [key for key, group in groups.items() if any(same(part, kinds[one]) for one in group[:_MEMBERS])]
+        if close:
+            return min(close, key=lambda key: (distance(part, kinds[key]), key))
+    return None
 
 
 def _lacking(part: Sequence[int], body: Sequence[int]) -> bool:
