@@ -34,11 +34,11 @@ def report_page(report: Report, *, wide: bool = False, layers: bool = False) -> 
     by_key = {rank.rank: "" if alone else label for label, rank in ranks}
     sections = [
         Section("Iterations", (Lines(_iterations(ranks)),)),
+        *(layer_sections(ranks, wide=wide) if layers else ()),
         *structure_sections(ranks),
         totals_section(ranks),
         per_iteration_section(ranks, wide=wide),
         _kernels(report.ranks, wide=wide),
-        *(layer_sections(ranks, wide=wide) if layers else ()),
         *_across(report, by_key),
         _coverage(ranks),
         findings_section(report.findings, by_key, wide=wide),
