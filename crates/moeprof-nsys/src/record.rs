@@ -11,7 +11,8 @@ pub(crate) enum Value<'a> {
 }
 
 /// Reads a number of 1 to 9 bytes; returns it with what follows.
-#[inline]
+#[allow(clippy::inline_always, reason = "called for each value of each row: a call costs more than its work")]
+#[inline(always)]
 pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     if first < 0x80 {
@@ -67,7 +68,8 @@ pub(crate) fn walk<'a, W>(
     Some(())
 }
 
-#[inline]
+#[allow(clippy::inline_always, reason = "called for each value of each row: a call costs more than its work")]
+#[inline(always)]
 fn value(kind: u64, bytes: &[u8]) -> Option<Value<'_>> {
     Some(match kind {
         0 => Value::Null,

@@ -10,7 +10,7 @@ import click
 from moeprof.analyzers.results import Diff
 from moeprof.commands import analysis, fail_on
 from moeprof.commands.group import GroupedCommand, GroupedOption
-from moeprof.commands.options import SharedValues, shared, shared_params
+from moeprof.commands.options import CHECK_FORMATS, FORMATS, SharedValues, shared, shared_params
 from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import compare_settings
@@ -22,6 +22,8 @@ _HELP = """Compare two arms: structure, pairs, times and kernels per iteration o
 BASE and CANDIDATE are arms of the store (all runs of the newest series that both have), trace files, folders with one trace per rank,
 or outputs of a load client or an evaluator and folders of them. The exit code is 0 whatever changed, unless --fail-on says otherwise.
 """
+
+_FORMATS = (*FORMATS, *CHECK_FORMATS)
 
 
 def _run(
@@ -35,7 +37,7 @@ def _run(
     explain: bool,
     **values: Unpack[SharedValues],
 ) -> int:
-    options = shared(**values)
+    options = shared(_FORMATS, **values)
     words = fail_on.parse(fail_on_)
     configured = compare_settings(nearest_source(Path.cwd()))
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
@@ -52,7 +54,7 @@ def _run(
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
-    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, explain=explain))
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words, explain=explain))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
@@ -128,7 +130,7 @@ command = GroupedCommand(
             heading="Parts",
             help="Say what became of each layer: launches replaced, added, removed, side by side.",
         ),
-        *shared_params(),
+        *shared_params(_FORMATS),
     ],
 )
 command.examples = (

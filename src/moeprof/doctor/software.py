@@ -27,7 +27,6 @@ def checks() -> list[Check]:
         Check("nsys", nsight.nsys),
         Check("ncu", nsight.ncu),
         Check("py-spy", lambda: _program("py-spy", "pip install py-spy: stacks of a server that hangs")),
-        Check("pyarrow", lambda: _package("pyarrow", "pip install pyarrow: GPU samples become Parquet, not CSV")),
         Check("nvidia-ml-py", lambda: _package("nvidia-ml-py", "pip install nvidia-ml-py: GPU clocks and co-tenants")),
     ]
 

@@ -93,7 +93,7 @@ def assign(
     return Assignment(tuple(files), tuple(left_out))
 
 
-_HINT = r"for example --pattern '(?P<arm>\w+?)(?P<block>\d)_pass(?P<pass>\d)\.txt'"
+_HINT = r"for example --pattern '(?P<arm>\w+?)(?P<block>\d+)_pass(?P<pass>\d+)\.txt'"
 
 
 def _compiled(pattern: str, given: Mapping[str, object]) -> re.Pattern[str]:

@@ -26,6 +26,7 @@ from moeprof.profiler.backends.base import CommandLine, ServingBackend, is_servi
 from moeprof.profiler.backends.command import run_to_end
 from moeprof.profiler.drive import ASK_S, Target, drive
 from moeprof.profiler.find_backend import find_backend
+from moeprof.profiler.find_client import must_be_there
 from moeprof.profiler.gates import GateResult
 from moeprof.profiler.order import Analysis, Findings, Order, Say
 from moeprof.profiler.ports import choose_port
@@ -65,6 +66,10 @@ def capture(order: Order, store: Store, analysis: Analysis, say: Say) -> Run:
                 if failed:
                     raise _gates_failed(failed)
                 return writer.commit(manifest)
+        except KeyboardInterrupt as ended:  # Ctrl-C, TERM, HUP; the server is gone by now
+            begun = found.command is not None or found.client is not None
+            failure.interrupted(writer, ended, keep=begun and order.keep_failed)
+            raise
         except (ConfigError, UsageError):
             raise
         except CaptureError as error:
@@ -107,7 +112,7 @@ def _run(order: Order, writer: RunWriter, found: Findings, analysis: Analysis, s
             )
         _attach(order, backend, order.attach, writer, found, say)
     else:
-        _serve(order, backend, writer, found, say)
+        _serve(order, backend, writer, found, analysis, say)
     say("reading the traces")
     try:
         found.seen = analysis.look(traces)
@@ -128,13 +133,16 @@ def _run_program(order: Order, writer: RunWriter, found: Findings, say: Say) -> 
         run_to_end(process, order.config.passes.timeout_s)
 
 
-def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, say: Say) -> None:
+def _serve(
+    order: Order, backend: ServingBackend, writer: RunWriter, found: Findings, analysis: Analysis, say: Say
+) -> None:
     server = order.arm.server
     port = choose_port(server.host, server.port)
     traces = writer.path / "traces"
     found.command = backend.command(order.arm, port=port, traces=traces, window=order.config.window)
     address = backend.address(order.arm, port)
     environment = found.command.environment(os.environ)
+    must_be_there(server.command, environment)
     sending = prepare(order, environment)
     found.client = sending.client
     cancelled = threading.Event()
@@ -143,7 +151,7 @@ def _serve(order: Order, backend: ServingBackend, writer: RunWriter, found: Find
         found.ready_s = process.wait_ready(backend.health(order.arm, address), server.ready_s, progress.Loading(say))
         say(f"ready after {found.ready_s:.0f} s")
         with (
-            evidence.sampling(order, writer.path, found),
+            evidence.sampling(order, writer.path, found, analysis),
             Watchdog(
                 process,
                 lambda: backend.progress(address, ASK_S),

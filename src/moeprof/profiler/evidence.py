@@ -22,7 +22,7 @@ from moeprof.store.fingerprint import common_flags, fingerprint
 from moeprof.store.manifest import Manifest
 
 if TYPE_CHECKING:
-    from moeprof.profiler.order import Findings, Order
+    from moeprof.profiler.order import Analysis, Findings, Order
 
 
 def engines(arm: Arm) -> int:
@@ -43,7 +43,7 @@ def point_name(load: Load) -> str:
 
 
 @contextlib.contextmanager
-def sampling(order: Order, folder: Path, found: Findings) -> Iterator[None]:
+def sampling(order: Order, folder: Path, found: Findings, analysis: Analysis) -> Iterator[None]:
     """Sample the GPUs while the block runs; afterwards `found` holds the summary and the folder the samples."""
     if not order.config.sampler.enabled:
         yield
@@ -54,8 +54,7 @@ def sampling(order: Order, folder: Path, found: Findings) -> Iterator[None]:
             yield
     finally:
         if sampler.samples:
-            _, note = gpu_samples.write(sampler.samples, folder)
-            found.notes += [note] if note else []
+            gpu_samples.write(sampler.samples, folder, analysis.table)
         found.samples = gpu_samples.summary(sampler.samples, found.times, found.server_pids, reason=sampler.reason)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from moeprof.config.schema import Arm, Config, Workload
 from moeprof.profiler.attached import Attached
@@ -39,6 +39,10 @@ class Analysis(Protocol):
 
     def look(self, traces: Path) -> Seen:
         """Return what the traces hold."""
+        ...
+
+    def table(self, columns: Mapping[str, list[Any]], path: Path) -> None:
+        """Write the columns of GPU samples as Parquet."""
         ...
 
     def normalise(self, traces: Path, events: Path) -> None:

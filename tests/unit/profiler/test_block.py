@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from moeprof.commands.capturing import TraceAnalysis, gates
@@ -57,6 +60,9 @@ class Looking:
         if self.error is not None:
             raise self.error
         return Seen({}, {}, None)
+
+    def table(self, columns: Mapping[str, list[Any]], path: Path) -> None:
+        raise AssertionError("nothing is sampled")
 
     def normalise(self, traces: Path, events: Path) -> None:
         events.mkdir()
@@ -222,6 +228,28 @@ def test_who_was_asked_to_end_says_so(number: signal.Signals, code: int) -> None
     # WHEN a signal ended the run THEN the code is the shell's for it; Ctrl-C keeps its own
     assert describe(Terminated(number), debug=False) == (code, f"moeprof: ended by {number.name}\n")
     assert describe(KeyboardInterrupt(), debug=False) == (130, "moeprof: interrupted\n")
+
+
+def test_an_interrupted_block_says_what_became_of_it(tmp_path: Path) -> None:
+    # GIVEN a block that was begun WHEN it is interrupted THEN its folder is set aside, and the one line says where
+    ended = Terminated(signal.SIGTERM)
+    with Store(tmp_path).begin("base", 0) as writer:
+        failure.interrupted(writer, ended, keep=True)
+    (folder,) = (tmp_path / "failed").iterdir()
+    said = f"moeprof: ended by SIGTERM; nothing was stored; what the block left lies in {folder}\n"
+    assert describe(ended, debug=False) == (143, said)
+    # AND one that click wrapped says it as well
+    wrapped = click.Abort()
+    wrapped.__cause__ = ended
+    assert describe(wrapped, debug=False) == (143, said)
+    # GIVEN one that was not begun, or whose folder is gone THEN nothing is kept, and only that is said
+    for keep in (False, True):
+        early = KeyboardInterrupt()
+        with Store(tmp_path / "other").begin("base", 0) as writer:
+            if keep:
+                writer.discard()
+            failure.interrupted(writer, early, keep=keep)
+        assert describe(early, debug=False) == (130, "moeprof: interrupted; nothing was stored\n")
 
 
 def test_notes_cannot_steer_the_terminal() -> None:

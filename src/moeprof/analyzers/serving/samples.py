@@ -66,11 +66,11 @@ def gated(arm: ArmSamples) -> ArmSamples:
     kept: list[ServingSample] = []
     excluded = list(arm.excluded)
     for sample in arm.samples:
-        failure = _failure(sample)
-        if failure is None:
+        why = failure(sample)
+        if why is None:
             kept.append(sample)
         else:
-            excluded.append(ExcludedPass(sample.block, sample.number, sample.source, "no-failed-requests", failure))
+            excluded.append(ExcludedPass(sample.block, sample.number, sample.source, "no-failed-requests", why))
     return replace(arm, samples=tuple(sorted(kept, key=place)), excluded=tuple(excluded))
 
 
@@ -79,7 +79,8 @@ def place(sample: ServingSample) -> tuple[int, int, str]:
     return sample.block, sample.number, sample.source
 
 
-def _failure(sample: ServingSample) -> str | None:
+def failure(sample: ServingSample) -> str | None:
+    """Return why a pass is not to be counted, in a clause; None where it is."""
     wanted = sample.workload.prompts
     if sample.failed:
         of = "" if wanted is None else f" of {wanted}"

@@ -10,9 +10,9 @@ import polars as pl
 from moeprof.traces.nsys.export import Export, Rows
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_CALLS = ("start", "end", "globalTid", "correlationId", "nameId")
+CALL_COLUMNS = ("start", "end", "globalTid", "correlationId", "nameId")
 _NVTX = re.compile(r"NVTX_EVENTS(?:_V(\d+))?")
-_NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "textId", "domainId")
+NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "textId", "domainId")
 
 MARK = 34
 RANGES = (59, 60, 70, 71)  # push/pop, start/end, and the two kinds that text files of ranges make
@@ -28,7 +28,7 @@ THREAD_BITS = 0xFFFFFF
 
 def calls(export: Export) -> Rows:
     """Read the calls of runtime and driver."""
-    return export.read(CALLS, _CALLS)
+    return export.read(CALLS, CALL_COLUMNS)
 
 
 def nvtx_table(export: Export) -> str | None:
@@ -40,7 +40,7 @@ def nvtx_table(export: Export) -> str | None:
 def nvtx(export: Export) -> Rows:
     """Read the NVTX events; texts are in ``text``, or strings by ``textId``."""
     table = nvtx_table(export)
-    return Rows(pl.DataFrame()) if table is None else export.read(table, _NVTX_COLUMNS, ["text"])
+    return Rows(pl.DataFrame()) if table is None else export.read(table, NVTX_COLUMNS, ["text"])
 
 
 def process_of(global_tid: pl.Expr) -> pl.Expr:
