@@ -50,6 +50,7 @@ def _run(
         claims,
         accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
         allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
+        explain=explain,
     )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
@@ -128,7 +129,7 @@ command = GroupedCommand(
             "--explain",
             is_flag=True,
             heading="Parts",
-            help="Say what became of each layer: launches replaced, added, removed, side by side.",
+            help="Say what became of each layer, and where the difference of wall times comes from.",
         ),
         *shared_params(_FORMATS),
     ],

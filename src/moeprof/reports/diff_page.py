@@ -17,6 +17,7 @@ from moeprof.reports.outcome import Outcome
 from moeprof.reports.serving import serving_sections
 from moeprof.reports.time_comparison import kernel_times_section, times_section
 from moeprof.reports.units import count, difference, milliseconds
+from moeprof.reports.waterfall import waterfall_section
 from moeprof.wording import plural, safe
 
 _KERNELS_SHOWN = 15
@@ -62,6 +63,7 @@ def _of_traces(diff: Diff, *, wide: bool, explain: bool) -> tuple[Section, ...]:
         _structure(diff.structure, wide=wide),
         _pairs(diff),
         times_section(diff.time, wide=wide),
+        *waterfall_section(diff.waterfall, wide=wide),
         _kernels(diff.kernels, _unit(diff), wide=wide),
         *kernel_times_section(diff.kernel_times, _unit(diff), wide=wide),
     )

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import RankReport, Report, Spread
 from moeprof.analyzers.tables import KINDS
+from moeprof.reports.collectives import collective_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.layers import layer_sections
 from moeprof.reports.names import NO_RANK, short_ranks
 from moeprof.reports.rank_times import per_iteration_section, totals_section
 from moeprof.reports.structure import structure_sections
+from moeprof.reports.timeline import timeline_sections
 from moeprof.reports.units import between, count, milliseconds
 from moeprof.wording import duration, percent, plural, safe
 
@@ -38,12 +40,18 @@ def report_page(report: Report, *, wide: bool = False, layers: bool = False) -> 
         *structure_sections(ranks),
         totals_section(ranks),
         per_iteration_section(ranks, wide=wide),
+        *timeline_sections(ranks, wide=wide),
         _kernels(report.ranks, wide=wide),
         *_across(report, by_key),
+        *collective_sections(report.across_ranks.collectives, _labels(by_key), wide=wide),
         _coverage(ranks),
         findings_section(report.findings, by_key, wide=wide),
     ]
     return Page("moeprof report", _facts(report, labels), tuple(sections))
+
+
+def _labels(by_key: dict[str | None, str]) -> dict[str, str]:
+    return {"unknown" if key is None else key: label for key, label in by_key.items()}
 
 
 def _facts(report: Report, labels: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ _SAMPLED = 64  # repetitions that say in which order a body's kernels stand
 _SHORTEST = 6  # a sequence that is looked into
 _RARE = 20  # one in so many repetitions is rare
 _ENOUGH = 0.6  # share of a body that must be there for a repetition at the border of a sequence
+_FEW = 6  # repetitions of which any may lack a part; of more only the last: the first may be a layer of another kind
 _MEMBERS = 8  # of a group of kinds that are nearly the same, which a further one is compared with
 _FOREIGN = 20  # one launch in so many may be foreign to a body of which much is missing
 _SPARED = 10  # a structure spares at least so small a part of a sequence
@@ -229,7 +230,8 @@ def _joined(
     groups: dict[int, list[int]] = {}
     stands_for: dict[int, int] = {}
     for kind in sorted(times, key=lambda kind: (-times[kind], kind)):
-        chosen = _closest(kind, groups, kinds) if may_join(kind) else None
+        few = kind == listed[-1] or len(listed) <= _FEW
+        chosen = _closest(kind, groups, kinds, lacking=few) if may_join(kind) else None
         if chosen is None:
             chosen = kind
             groups[kind] = []
@@ -238,10 +240,10 @@ def _joined(
     return [stands_for[kind] for kind in listed]
 
 
-def _closest(kind: int, groups: dict[int, list[int]], kinds: Sequence[tuple[int, ...]]) -> int | None:
+def _closest(kind: int, groups: dict[int, list[int]], kinds: Sequence[tuple[int, ...]], *, lacking: bool) -> int | None:
     """Return the group with a member that a kind nearly is, or is without some of it; None where there is none."""
     part = kinds[kind]
-    for same in (near, _lacking):
+    for same in (near, _lacking) if lacking else (near,):
         close = [key for key, group in groups.items() if any(same(part, kinds[one]) for one in group[:_MEMBERS])]
         if close:
             return min(close, key=lambda key: (distance(part, kinds[key]), key))
@@ -253,7 +255,7 @@ def _lacking(part: Sequence[int], body: Sequence[int]) -> bool:
     shorter, longer = sorted((part, body), key=len)
     if _ENOUGH * len(longer) > len(shorter):
         return False
-    return (Counter(shorter) - Counter(longer)).total() <= max(1, len(shorter) // _FOREIGN)
+    return (Counter(shorter) - Counter(longer)).total() <= len(shorter) // _FOREIGN
 
 
 def _kinds_of(members: Sequence[Node]) -> list[int]:
