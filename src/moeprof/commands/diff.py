@@ -34,6 +34,7 @@ def _run(
     claims: str | None,
     accuracy_margin: float | None,
     allow_environment: tuple[str, ...],
+    explain: bool,
     **values: Unpack[SharedValues],
 ) -> int:
     options = shared(_FORMATS, **values)
@@ -49,11 +50,12 @@ def _run(
         claims,
         accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
         allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
+        explain=explain,
     )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
-    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words))
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words, explain=explain))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
@@ -122,6 +124,12 @@ command = GroupedCommand(
             metavar="FILE",
             heading="Verdict",
             help="Hold the written claims of FILE (TOML) against the passes.",
+        ),
+        GroupedOption(
+            "--explain",
+            is_flag=True,
+            heading="Parts",
+            help="Say what became of each layer, and where the difference of wall times comes from.",
         ),
         *shared_params(_FORMATS),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
+from moeprof.errors import DuplicateRankError, NotATraceError, TraceEmptyError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.store.subject import find_run
 from moeprof.traces import folder, formats, kineto, ranks
@@ -74,6 +74,12 @@ def open_trace(
     del cache
     source = os.fspath(path)
     run = find_run(source, store)
+    if run is not None and not run.has_traces and run.manifest.extra.get("ingested") is True:
+        raise TraceEmptyError(
+            f"{run.name} holds no trace, only what was ingested",
+            path=str(run.path),
+            hint="moeprof diff compares its timed passes and evaluations; moeprof ingest takes traces as well",
+        )
     found = folder.find(source if run is None else str(run.path))
     keep = None if categories is None else frozenset(categories)
     read = _read_all(found, recover=recover, keep=keep)
