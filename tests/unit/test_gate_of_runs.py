@@ -51,7 +51,7 @@ def test_only_times_prove_that_a_baseline_lies_around_a_run(baseline: Path, tmp_
 def test_other_ground_is_refused_with_the_way_out(baseline: Path, tmp_path: Path) -> None:
     # GIVEN the arm on another server version WHEN it is gated THEN 2, and the keys to allow
     store = tmp_path / "new"
-    changed = {"versions": {"vllm": "0.27.0", "torch": "2.11"}}
+    changed: dict[str, object] = {"versions": {"vllm": "0.27.0", "torch": "2.11"}}
     aba(store, a0=changed, b1=changed, a2=changed)
     line = ("gate", "base", "--store", str(store), "--baseline", str(baseline))
     code, _, err = run(*line)
