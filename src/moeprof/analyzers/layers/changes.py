@@ -99,7 +99,8 @@ def _paired(before: Sequence[_Body], after: Sequence[_Body]) -> list[SequenceCha
     )
     for negative, _, _, _, i, j in ranked:
         one, other = before[i], after[j]
-        if -negative >= _ALIKE and one.left and other.left:
+        alone = len(before) == len(after) == 1  # the one became the other, whatever they share
+        if (alone or -negative >= _ALIKE) and one.left and other.left:
             found.append((i, j, _change(one, other, min(one.left, other.left))))
     end = len(before) + len(after)
     found += [(i, end, _alone(one, gone=True)) for i, one in enumerate(before) if one.left]

@@ -27,7 +27,7 @@ _LISTED = 6
 def noun(row: LayerRow, repeat: int) -> str:
     """Return what so many repetitions are called: "42 target MoE layers"."""
     if row.role == "other" and repeat == 1 and row.repeat == 1:
-        return f"{row.phase}, {plural(len(row.sequence), 'launch', 'launches')} that stand there once"
+        return f"{row.phase}, {plural(len(row.sequence), 'launch', 'launches')} that {'stands' if len(row.sequence) == 1 else 'stand'} there once"
     name = _NOUNS[row.role]
     return f"{repeat} {row.phase} {name if repeat == 1 else name + ('es' if name.endswith('s') else 's')}"
 
