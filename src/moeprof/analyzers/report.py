@@ -11,6 +11,7 @@ from moeprof import findings as findings_module
 from moeprof.analyzers import across_ranks, counts, pairs, quality, times
 from moeprof.analyzers.classify import load_classifier
 from moeprof.analyzers.iterations import attribute
+from moeprof.analyzers.layers.findings import layer_findings
 from moeprof.analyzers.layers.sequences import sequences
 from moeprof.analyzers.layers.structure import layer_rows
 from moeprof.analyzers.markers import MarkerChoice
@@ -58,6 +59,7 @@ def report(
         found += counts.counts_findings(attribution)
         found += pairs.pair_findings(attribution)
         found += quality.quality_findings(rank, attribution)
+        found += layer_findings(reports[-1].layers, rank.key)
     across, more = across_ranks.across_ranks(tuple(reports), attributions)
     found += more
     if timeline or ranks:

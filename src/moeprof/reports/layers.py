@@ -16,6 +16,7 @@ from moeprof.wording import listed, percent, plural, safe
 _NAMED = 6  # repetitions that a line names
 _PARTS = 40  # parts of a phase that are listed
 _LONG = 400  # launches of a body that are listed
+_ALONE = ("removed", "added", "reordered", "overtaken")  # edits of a launch that has no partner in its place
 _ROLES = {"moe_layer": "MoE layer", "dense_layer": "dense layer", "pass": "pass", "other": ""}
 _EMPTY = "no structure: no launch belongs to a counted iteration, or whole graphs were recorded"
 
@@ -238,19 +239,16 @@ def _steps_of(change: SequenceChange) -> list[tuple[str, int | None, int | None]
     steps: list[tuple[str, int | None, int | None]] = []
     i = j = 0
     while i < len(change.base) or j < len(change.candidate):
-        if i < len(change.base) and i in left and left[i].edit in ("removed", "reordered"):
-            steps.append((left[i].edit, i, None))
+        here, there = left.get(i), right.get(j)
+        if here is not None and here.edit in _ALONE:
+            # Overtaken launches stand in one row, at the place of the base.
+            steps.append(("", i, here.candidate[0]) if here.edit == "overtaken" else (here.edit, i, None))
             i += 1
-        elif j < len(change.candidate) and j in right and right[j].edit in ("added", "reordered"):
-            steps.append((right[j].edit, None, j))
+        elif there is not None and there.edit in _ALONE:
+            if there.edit != "overtaken":
+                steps.append((there.edit, None, j))
             j += 1
         else:
-            steps.append(
-                (
-                    left[i].edit if i in left else "",
-                    i if i < len(change.base) else None,
-                    j if j < len(change.candidate) else None,
-                )
-            )
+            steps.append((here.edit if here is not None else "", i, j))
             i, j = i + 1, j + 1
     return steps

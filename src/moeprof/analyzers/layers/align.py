@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from moeprof.analyzers.layers.results import Kernel, LayerEdit, LayerRow
+from moeprof.analyzers.layers.results import Edit, Kernel, LayerEdit, LayerRow
 
 Pairs: TypeAlias = list[tuple[int, int]]
 
@@ -35,8 +35,8 @@ def edits(base: LayerRow, candidate: LayerRow) -> tuple[LayerEdit, ...]:
     added = sorted(set(range(len(second))) - {j for _, j in pairs})
     elsewhere, removed, added = _elsewhere(first, second, removed, added)
     found = [LayerEdit("replaced", (i,), (j,)) for i, j in replaced]
-    if base.ordered and candidate.ordered:
-        found += [LayerEdit("reordered", (i,), (j,)) for i, j in elsewhere]
+    word: Edit = "reordered" if base.ordered and candidate.ordered else "overtaken"
+    found += [LayerEdit(word, (i,), (j,)) for i, j in elsewhere]
     found += [LayerEdit("moved", (i,), (j,)) for i, j in _moved(base, candidate, same)]
     found += [LayerEdit("removed", (i,), ()) for i in removed]
     found += [LayerEdit("added", (), (j,)) for j in added]

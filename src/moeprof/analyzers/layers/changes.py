@@ -112,12 +112,13 @@ def _change(base: _Body, candidate: _Body, repeat: int) -> SequenceChange:
     candidate.left -= repeat
     row, other = base.row, candidate.row
     found = edits(row, other)
+    changed = any(one.edit != "overtaken" for one in found)
     return SequenceChange(
         phase=row.phase,
         repeat=repeat,
         base=row.sequence,
         candidate=other.sequence,
-        change="changed" if found else "same",
+        change="changed" if changed else "same",
         role=row.role,
         base_repeat=base.total,
         candidate_repeat=candidate.total,
@@ -132,7 +133,7 @@ def _change(base: _Body, candidate: _Body, repeat: int) -> SequenceChange:
         candidate_kernel_busy_ns=other.kernel_busy_ns,
         base_kernel_sum_ns=row.kernel_sum_ns,
         candidate_kernel_sum_ns=other.kernel_sum_ns,
-        sentence=sentence(row, other, found, repeat, base.total, candidate.total) if found else None,
+        sentence=sentence(row, other, found, repeat, base.total, candidate.total) if changed else None,
     )
 
 

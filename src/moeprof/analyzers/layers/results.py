@@ -89,8 +89,9 @@ class LayerRow:
         return tuple(map(Kernel, self.sequence, self.families))
 
 
-#: What became of a launch of a sequence. "moved": to another stream.
-Edit: TypeAlias = Literal["replaced", "removed", "added", "reordered", "moved"]
+#: What became of a launch of a sequence. "moved": to another stream. "overtaken": it stands in another place, which means nothing
+#: where the order of launches is not known; no change.
+Edit: TypeAlias = Literal["replaced", "removed", "added", "reordered", "moved", "overtaken"]
 
 
 @dataclass(frozen=True, slots=True)
