@@ -104,6 +104,7 @@ def test_json_obeys_its_schema() -> None:
         (("gate", BASE, "--baseline", "a", "--against", "b"), "exclude each other"),
         (("gate", BASE, "--fail-on", "sometimes"), "no such word: sometimes"),
         (("gate", "--against", BASE), "--against needs the run"),
+        (("gate", BASE, "--against", f"{BASE}/."), "is held against itself"),
         (("gate", BASE, "--accuracy-margin", "2"), "makes no sense"),
         (("baseline", "accept", BASE, "--reason", " "), "needs a reason"),
         (("baseline", "accept", BASE, "--reason", "x", "--date", "today"), "is no day"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Unpack
@@ -83,6 +84,10 @@ def _result(
     if against is not None:
         if subject is None:
             raise UsageError("--against needs the run that is gated", hint="moeprof gate mega --against base")
+        if os.path.realpath(subject) == os.path.realpath(against):
+            raise UsageError(
+                f"{subject} is held against itself: that passes whatever it holds", hint="name another arm or path"
+            )
         base, _ = gating.observed(against, options.reading)
         found, _ = gating.observed(subject, options.reading)
         return evaluate(base, found, rules, stored=False), None

@@ -10,7 +10,7 @@ from pathlib import Path
 from moeprof.analyzers.serving.samples import sample_of
 from moeprof.errors import ConflictError, MoeprofError, ResultError
 from moeprof.ingest.assignment import Assigned
-from moeprof.traces.benchmarks.files import FoundPass, passes, refuse_copies, results_in
+from moeprof.traces.benchmarks.files import FoundPass, evaluations, passes, refuse_copies, results_in
 from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 from moeprof.wording import listed
 
@@ -166,9 +166,7 @@ def _group(key: _Key, held: Sequence[tuple[Assigned, ResultFile | None]]) -> Gro
         block=block,
         workload=workload,
         passes=tuple(sorted(numbered, key=lambda item: (item.point, item.number))),
-        evaluations=tuple(
-            (item.path, one) for item, content in held if content is not None for one in content.evaluations
-        ),
+        evaluations=evaluations([(item.path, content) for item, content in held if content is not None]),
         traces=tuple(item.path for item, content in held if content is None),
     )
 

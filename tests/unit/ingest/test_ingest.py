@@ -330,3 +330,40 @@ def test_a_report_on_what_holds_no_trace() -> None:
     assert call("ingest", str(SAMPLES / "decode" / "base0_pass0.txt"), "--arm", "x")[0] == 0
     code, _, err = call("report", "x")
     assert (code, "holds no trace, only what was ingested" in err, "moeprof diff" in err) == (2, True, True)
+
+
+def test_text_and_json_of_an_evaluation_are_one(tmp_path: Path) -> None:
+    # GIVEN both outputs of one evaluation
+    (tmp_path / "run.txt").write_text((SAMPLES / "gsm8k" / "decode_base.txt").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({"accuracy": 1210 / 1319, "num_questions": 1319}))
+    # WHEN they are ingested THEN it is one run, with the count of the JSON
+    assert call("ingest", "run.txt", "run.json", "--arm", "x")[1].endswith("1 evaluation\n")
+    found = json.loads(call("diff", "x", "x", "--format", "json")[1])
+    assert [row["base"]["correct"] for row in found["accuracy"]] == [[[1210, 1210]]]
+    # AND where they disagree, neither is believed
+    (tmp_path / "run.json").write_text(json.dumps({"accuracy": 0.5, "num_questions": 1319}))
+    code, _, err = call("ingest", "run.txt", "run.json", "--arm", "y")
+    assert (code, "the JSON of its name disagree" in err) == (2, True)
+
+
+def test_a_device_is_no_file() -> None:
+    # GIVEN a device that never ends WHEN it is named THEN it is refused before anything is read
+    code, _, err = call("ingest", "/dev/zero", "--arm", "x")
+    assert (code, "a device or a pipe, not a file" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "arm"),
+    [
+        (r"(?P<arm>.+)_pass\d+\.txt", "base12"),
+        (r"(?P<arm>\w+?)(?P<block>\d+)_pass(?P<pass>\d+)\.txt", "base"),
+        (r"(?P<arm>[^/]+)/base.+", "results"),
+    ],
+)
+def test_a_pattern_takes_no_more_of_a_path_than_it_needs(pattern: str, arm: str, tmp_path: Path) -> None:
+    # GIVEN a file in a folder, and a pattern that could swallow the folder's name
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "base12_pass3.txt").write_text(report(1.0))
+    # WHEN it is ingested THEN the name of the file counts first, and folders only where the pattern asks for them
+    code, out, _ = call("ingest", "results/base12_pass3.txt", "--pattern", pattern)
+    assert (code, out.split("/")[0]) == (0, f"stored {arm}")

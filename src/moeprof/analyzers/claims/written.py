@@ -23,6 +23,7 @@ _KEYS = ("text", "metric", "value", "arm", "statistic", "workload", "block")
 _VALUE = re.compile(r"(?P<sign>[-+\u2212]?)\s*(?P<digits>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|per cent\b|x\b|\u00d7)?")
 _GROUPED = re.compile(r"\d[,'\u2019\u00a0\u202f]\d")
 _PERCENT = ("%", "percent", "per cent")
+_MOST_DIGITS = 40
 _WAYS = (
     ("+", re.compile(r"\b(rises?|rose|risen|higher|more|increas\w*|up|gain\w*|gr[eo]wn?|grows?|greater|longer|above)\b")),
     ("-", re.compile(r"\b(falls?|fell|fallen|lower\w*|less|fewer|decreas\w*|drop\w*|down|reduc\w*|cuts?|shorter|below|sank|sinks?)\b")),
@@ -127,6 +128,16 @@ def claim_of(table: object, number: int, metrics: Metrics, source: str) -> Writt
                 f"says no direction: {digits} %, up or down?", f"write +{digits} % or -{digits} %, or say rose or fell"
             )
         sign = told
+    if quantity == "ratio" and (table.get("value") is None or words) and Fraction(digits) > 1:
+        found = metrics.find(metric)
+        if direction(words, higher_is_better=found is not None and found.better == "higher") == "-":
+            raise refuse(
+                f"may mean either ratio: {metric} falls, and {digits} is above one",
+                "a ratio is candidate to base: write 0.91x, or a change in percent",
+            )
+    known = metrics.find(metric)
+    if unit == "%" and side is not None and (known is None or known.unit != "%"):
+        raise refuse("is a change, and names an arm", "a change is between the arms: leave arm out")
     digits = f"-{digits}" if sign == "-" else digits
     if side not in (None, *get_args(SideName)):
         raise refuse(f"is about arm {side!r}", "arm is base or candidate")
@@ -135,6 +146,8 @@ def claim_of(table: object, number: int, metrics: Metrics, source: str) -> Writt
     block = table.get("block")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 0):
         raise refuse(f"has a block {block!r}", "a block is a number from 0")
+    if block is not None and side is None:
+        raise refuse("has a block, and names no arm", "a block is one of an arm: say arm as well, for a value")
     return WrittenClaim(
         text=words or f"{metric} {table.get('value')}",
         metric=str(metric),
@@ -206,6 +219,8 @@ def _figure(value: object, words: str, refuse: _Refuse) -> tuple[str, str, str |
     if len(matches) != 1:
         raise refuse("names no figure" if not matches else "names more than one figure")
     (match,) = matches
+    if len(match["digits"]) > _MOST_DIGITS:
+        raise refuse(f"has a figure of {len(match['digits'])} digits")
     sign = "-" if match["sign"] in ("-", "\u2212") else match["sign"]
     return match["digits"], sign, "%" if match["unit"] in _PERCENT else match["unit"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moeprof.errors import ConflictError, ResultError
 from moeprof.traces.benchmarks.reading import plain_of, recognise, utf8
-from moeprof.traces.benchmarks.results import BenchmarkPass, Number, ResultFile
+from moeprof.traces.benchmarks.results import BenchmarkPass, EvaluationResult, Number, ResultFile
 
 _SNIFFED_BYTES = 65_536
 _MOST_BYTES = 128 * 1024 * 1024
@@ -104,6 +104,40 @@ def passes(files: Sequence[tuple[str, ResultFile]]) -> tuple[FoundPass, ...]:
     kept = [FoundPass(item.report, item.path, twins.get(id(item))) for item in found if texts.get(id(item)) is None]
     refuse_copies(kept)
     return tuple(kept)
+
+
+def evaluations(files: Sequence[tuple[str, ResultFile]]) -> tuple[tuple[str, EvaluationResult], ...]:
+    """Return the evaluations of result files, in their order; text and JSON of one run are one, and the JSON counts.
+
+    Raises:
+        ConflictError: Text and JSON of one name do not agree.
+    """
+    found = [(path, one) for path, held in files for one in held.evaluations]
+    kept = []
+    for path, one in found:
+        twin = next(
+            (other for name, other in found if one.form == "text" and _of_one_run((path, one), (name, other))), None
+        )
+        if twin is None:
+            kept.append((path, one))
+        elif twin.total != one.total or not set(twin.correct) <= set(one.correct):
+            raise ConflictError(
+                f"{Path(path).name} and the JSON of its name disagree: {one.accuracy} of {one.total} and "
+                f"{twin.accuracy} of {twin.total} questions",
+                path=path,
+                hint="rename the file that belongs to another run",
+            )
+    return tuple(kept)
+
+
+def _of_one_run(text: tuple[str, EvaluationResult], full: tuple[str, EvaluationResult]) -> bool:
+    (path, one), (other_path, other) = text, full
+    if other.form != "json" or one.task.lower() != other.task.lower():
+        return False
+    if _stem(path) == _stem(other_path):
+        return True
+    agree = one.total == other.total and set(other.correct) <= set(one.correct)
+    return agree and one.output_tokens is not None and one.output_tokens == other.output_tokens
 
 
 def _head(path: str) -> bytes | None:

@@ -195,6 +195,8 @@ def test_words_tell_the_direction(text: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("TPOT 1.2x faster", "may mean either ratio"),
+        ("+" + "9" * 5000 + " % output throughput", "a figure of 5000 digits"),
         ("TPOT 18.2 %", "says no direction"),
         ("output throughput higher, latency lower: 6.7 %", "says no direction"),
         ("+9,000.5 % output throughput", "has the figure '9,0'"),
@@ -217,3 +219,16 @@ def test_counts_hold_for_passes_that_failed_a_gate() -> None:
     rows = check(claims, base, candidate, METRICS).rows
     assert [row.label for row in rows] == ["contradicted", "confirmed", "contradicted"]
     assert "of which 1 failed a gate" in rows[1].because
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"metric": "output_throughput", "value": "+6.7 %", "arm": "base"}, "is a change, and names an arm"),
+        ({"metric": "output_throughput", "value": "+6.7 %", "block": 2}, "has a block, and names no arm"),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_refused(table: dict[str, object], message: str) -> None:
+    # GIVEN a key that does not go with the kind of claim THEN it is refused, not passed over
+    with pytest.raises(ClaimError, match=message):
+        checked(table)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples, ServingRow
+from moeprof.analyzers.serving.samples import sample_of
+from moeprof.errors import MetricsError
+from moeprof.traces.benchmarks.reading import parse_results
 from tests.unit.analyzers.serving.arms import LOAD, arm, sample
 
 METRICS = load_metrics()
@@ -77,3 +83,34 @@ def test_a_pass_under_two_names_is_told() -> None:
     slugs = {item.slug for item in compare_serving(base, candidate, METRICS).findings}
     assert "passes-shared" in slugs
     assert "passes-shared" not in {item.slug for item in compare_serving(base, base, METRICS).findings}
+
+
+def test_the_50th_percentile_is_the_median() -> None:
+    # GIVEN a report without the median of a latency, but with its 50th percentile, and one with both
+    report = (
+        "============ Serving Benchmark Result ============\nSuccessful requests: 4\nBenchmark duration (s): 1.00\n"
+    )
+    for text, expected in (("P50 TTFT (ms): 7.25\n", 7.25), ("Median TTFT (ms): 7.00\nP50 TTFT (ms): 7.25\n", 7.0)):
+        (found,) = parse_results((report + text).encode(), "out.txt").passes
+        told = sample_of(found, block=0, number=0, source="out.txt")
+        # THEN it has a median, with the digits that were printed
+        assert told.values["median_ttft_ms"] == expected
+        assert told.printed["median_ttft_ms"] == f"{expected:.2f}"
+
+
+@pytest.mark.parametrize("other", ["x", "nonsense"])
+def test_the_same_as_nothing_is_refused(other: str, tmp_path: Path) -> None:
+    # GIVEN a metric that is the same as itself, or as one that is not there THEN the registry is refused
+    file = tmp_path / "m.toml"
+    file.write_text(f'[metrics.x]\nunit = "%"\nbetter = "higher"\nsame_as = "{other}"\n')
+    with pytest.raises(MetricsError, match="no other metric"):
+        load_metrics(file)
+
+
+def test_what_is_declared_is_not_ignored(tmp_path: Path) -> None:
+    # GIVEN a number that is no metric until somebody declares it
+    file = tmp_path / "m.toml"
+    file.write_text('[metrics.rtfx]\nunit = ""\nbetter = "higher"\n')
+    arms = arm({0: [1.0, 2.0]}, "rtfx"), arm({1: [1.0, 2.0]}, "rtfx")
+    assert compare_serving(*arms, METRICS).rows == ()
+    assert [row.metric for row in compare_serving(*arms, load_metrics(file)).rows] == ["rtfx"]
