@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-samples test live setup build fmt lint type rust fuzz fuzz-long golden bench docs lock clean
+.PHONY: help demo demo-samples test kills live setup build fmt lint type rust fuzz fuzz-long gate golden bench docs lock clean
 
 # $(call step,name,what it does,command): says what runs, keeps the output for the case that it fails.
 define step
@@ -39,9 +39,14 @@ demo: build ## set up, capture two arms of a tiny model with the real vLLM on th
 demo-samples: build ## the quick one: set up, then compare two sample arms and report on one
 	@$(BIN)/python -m scripts.demo --samples
 
-test: setup lint type rust fuzz build $(STAMPS)/stub ## set up, then run every check and test (but slow and live ones: make live)
+test: setup lint type rust fuzz build $(STAMPS)/stub gate ## set up, then run every check and test (but slow and live ones: make kills, make live)
 	@echo 'pytest    all tests and the examples in docstrings, README and docs'
 	@$(BIN)/python -m pytest -q -m 'not slow'
+
+# Each of 20 moments of a block on a fake server that starts fast: moeprof killed or asked to end, its server or its client killed.
+kills: build ## kill moeprof, its server and its client at 20 points of a block each (some minutes)
+	@echo 'kills     20 points of a block for each way to end'
+	@$(BIN)/python -m pytest -q -p no:randomly -m 'slow and not live' tests/integration/test_capture_kills.py tests/integration/test_capture_failures.py
 
 # Exit code 3 is lack of network or disk, which a CI machine may have; whatever else is wrong fails.
 live: build ## capture with the real vLLM on the CPU, check every count, kill its processes
@@ -108,6 +113,9 @@ $(STAMPS)/fuzz: $(STAMPS)/cargo $(RUST) $(wildcard crates/moeprof-trace/corpus/*
 
 fuzz-long: $(STAMPS)/cargo ## the same for an hour, from another seed each time
 	@cargo run -q --locked --profile fuzz -p moeprof-trace --example fuzz -- --seconds 3600 --seed $$(date +%s)000
+
+gate: build ## gate the samples against their baseline, and see the gate fail on a derived regression
+	@$(BIN)/python -m scripts.gate_samples
 
 golden: build ## rewrite stored outputs of tests and docs; review the diff
 	@MOEPROF_GOLDEN=write $(BIN)/python -m pytest -q -p no:randomly tests/golden tests/docs

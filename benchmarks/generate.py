@@ -22,6 +22,8 @@ PROCESS, WORKER = 4100, 4100
 BASE_NS = 5_214_564_660_786_765  # since the base time; such an offset needs 16 + 3 digits in us
 LAYERS, DENSE, DRAFTS = 42, 1, 3
 
+GRIDS = (132, 64, 5, 1024, 16, 33)
+
 Pairs = list[tuple[str, str]]
 
 
@@ -30,6 +32,28 @@ class Sink(Protocol):
 
     def write(self, data: bytes, /) -> int:
         """Take some bytes and return how many."""
+
+
+#: What kineto writes before some keys of args; a comma and a blank before the others.
+BEFORE = {
+    "Record function id": ",",
+    **dict.fromkeys(
+        [
+            *(
+                "cbid",
+                "stream",
+                "registers per thread",
+                "shared memory",
+                "blocks per SM",
+                "warps per SM",
+                "grid",
+                "block",
+            ),
+            "est. achieved occupancy %",
+        ],
+        ",      ",
+    ),
+}
 
 
 def us(ns: int) -> str:
@@ -45,7 +69,11 @@ class Layout:
 
     def event(self, head: Pairs, args: Pairs) -> str:
         """Return one event; values are JSON text already."""
-        inner = ", ".join(f'"{key}": {value}' for key, value in args)
+        inner = "".join(
+            f'{BEFORE.get(key, ", ") if number else ""}"{key}": {value}' for number, (key, value) in enumerate(args)
+        )
+        if args and args[0][0] == "queued":
+            inner = "      " + inner
         fields = [f'"{key}": {value}' for key, value in head]
         if self.packed:
             second = {'"X"': "ts", '"M"': ""}.get(dict(head)["ph"], "cat")  # what begins the second line
@@ -54,6 +82,8 @@ class Layout:
             tail = f',\n    "args": {{\n      {inner}\n    }}' if args else ""
         else:
             lines = ",\n    ".join(fields)
+            if dict(head)["ph"] in ('"s"', '"f"'):
+                lines = lines.replace(",\n", ",\n    \n", 1)  # as kineto leaves a line for what it did not write
             tail = f'\n    ,\n    "args": {{\n      {inner}\n    }}' if args else "\n    "
         return f"  {{\n    {lines}{tail}\n  }}"
 
@@ -146,8 +176,10 @@ class Writer:
             ("registers per thread", "168"),
             ("shared memory", "102400"),
             ("blocks per SM", "1.000000"),
-            ("grid", "[132, 1, 1]"),
+            ("warps per SM", "12.000000"),
+            ("grid", f"[{GRIDS[len(name) % len(GRIDS)]}, 1, 1]"),
             ("block", "[384, 1, 1]"),
+            ("est. achieved occupancy %", "19"),
             *extra,
         ]
         yield self.span("kernel", name, (0, stream), start, length, args)

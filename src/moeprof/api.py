@@ -14,6 +14,7 @@ from moeprof.analyzers.claims.results import ClaimsResult
 from moeprof.analyzers.claims.written import WrittenClaim
 from moeprof.analyzers.comparison.combined import with_checks, with_serving, with_structure_claims, without_structure
 from moeprof.analyzers.comparison.evaluated import with_accuracy
+from moeprof.analyzers.comparison.explained import with_waterfall
 from moeprof.analyzers.comparison.surroundings import marked, with_devices, with_environment
 from moeprof.analyzers.environment.compare import compare_environment
 from moeprof.analyzers.results import Diff, DiffSubject, Report
@@ -21,7 +22,9 @@ from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
 from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import NothingToCompareError, UsageError
+from moeprof.findings import in_order
 from moeprof.series.environment import records
+from moeprof.series.kernels import Stored, kernel_results
 from moeprof.series.side import Side, sides
 
 # What reads traces loads polars; a diff of results alone does without.
@@ -41,6 +44,8 @@ def report(
     marker_family: str | None = None,
     recover: bool = False,
     store: str | PathLike[str] | None = None,
+    timeline: bool = False,
+    ranks: bool = False,
 ) -> Report:
     """Count and time one arm.
 
@@ -51,6 +56,8 @@ def report(
         marker_family: Use this family of markers, whatever else the trace holds.
         recover: Read what is whole of a damaged file, where `trace` is a path.
         store: Where arms are looked up, as in `moeprof.open_trace`.
+        timeline: Say also where the wall time of iterations went.
+        ranks: Say also who waits for whom, and whose work takes longer.
 
     Raises:
         MoeprofError: The trace cannot be read, or an option makes no sense.
@@ -67,7 +74,7 @@ def report(
 
     _check_markers(marker, marker_family)
     opened = open_trace(trace, recover=recover, store=store) if isinstance(trace, str | PathLike) else trace
-    return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family)
+    return report_trace(opened, rules=rules, marker=marker, marker_family=marker_family, timeline=timeline, ranks=ranks)
 
 
 def diff(
@@ -83,6 +90,7 @@ def diff(
     claims: Sequence[WrittenClaim] = (),
     accuracy_margin: float | None = None,
     allow_environment: Collection[str] = (),
+    explain: bool = False,
 ) -> Diff:
     """Compare two arms: the launches of their traces, the metrics of their timed passes, and their accuracy.
 
@@ -98,6 +106,7 @@ def diff(
         claims: Written claims to be held against the timed passes.
         accuracy_margin: The largest drop of accuracy that is acceptable, as a difference of shares; None: none is stated.
         allow_environment: Keys of the environment that may differ between the runs; one stands for all that begin with it and a dot.
+        explain: Say also where the difference of wall times comes from.
 
     Returns:
         The differences, from `base` to `candidate`.
@@ -119,7 +128,15 @@ def diff(
         reports = [
             side
             if isinstance(side, Report)
-            else report(side, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
+            else report(
+                side,
+                rules=rules,
+                marker=marker,
+                marker_family=marker_family,
+                recover=recover,
+                store=store,
+                timeline=explain,
+            )
             for side in (base, candidate)
         ]
         return with_devices(_of_reports(*reports), *reports)
@@ -127,7 +144,15 @@ def diff(
     found = [
         None
         if side.trace is None
-        else report(side.trace, rules=rules, marker=marker, marker_family=marker_family, recover=recover, store=store)
+        else report(
+            side.trace,
+            rules=rules,
+            marker=marker,
+            marker_family=marker_family,
+            recover=recover,
+            store=store,
+            timeline=explain,
+        )
         for side in (before, after)
     ]
     surroundings = compare_environment(records(before.runs), records(after.runs), allowed=allow_environment)
@@ -141,9 +166,18 @@ def diff(
     if before.evaluations or after.evaluations:
         runs = [evaluations_of(side.evaluations) for side in (before, after)]
         result = with_accuracy(result, compare_accuracy(*runs, margin=accuracy_margin))
-    result = with_environment(result, surroundings)
+    result = _with_kernel_metrics(with_environment(result, surroundings), kernel_results(before, after, store))
     checked = check(claims, first, second, registry)
     return with_checks(result, checked.rows, checked.findings if claims else ())
+
+
+def _with_kernel_metrics(result: Diff, stored: tuple[Stored, Stored] | None) -> Diff:
+    if stored is None:
+        return result
+    from moeprof.analyzers.kernel_metrics.stored import between
+
+    rows, findings = between(*stored)
+    return replace(result, kernel_metrics=rows, findings=in_order([*result.findings, *findings]))
 
 
 def _check_margin(margin: float | None) -> None:
@@ -198,7 +232,7 @@ def _check_markers(marker: str | None, family: str | None) -> None:
 def _of_reports(base: Report, candidate: Report) -> Diff:
     from moeprof.analyzers.comparison.compare import compare
 
-    return with_structure_claims(compare(base, candidate))
+    return with_waterfall(with_structure_claims(compare(base, candidate)), base, candidate)
 
 
 def _structure(before: Side, after: Side, base: Report | None, candidate: Report | None) -> Diff:

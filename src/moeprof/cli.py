@@ -28,6 +28,8 @@ _COMMANDS = {
     "ingest": ("moeprof.commands.ingest", "Take traces and results made elsewhere into the store."),
     "report": ("moeprof.commands.report", "Count launches per iteration and measure GPU time of a trace."),
     "diff": ("moeprof.commands.diff", "Compare two arms: launches, times, serving metrics."),
+    "gate": ("moeprof.commands.gate", "Hold a run against its accepted baseline, for CI."),
+    "baseline": ("moeprof.commands.baseline", "Accept what a run did, with a reason; show what was accepted."),
     "claims": ("moeprof.commands.claims", "Hold written claims against the passes that they rest on."),
     "kernels": ("moeprof.commands.kernels", "Measure the MoE kernels of arms with Nsight Compute."),
     "doctor": ("moeprof.commands.doctor", "Say what works on this machine, and what to do about the rest."),

@@ -149,6 +149,12 @@ class ConfigError(MoeprofError):
     slug = "config-invalid"
 
 
+class BaselineError(MoeprofError):
+    """A baseline file that cannot be used: not JSON, another version, a key that is not what it must be."""
+
+    slug = "baseline-invalid"
+
+
 class StoreLockedError(MoeprofError):
     """Another moeprof writes to the store."""
 

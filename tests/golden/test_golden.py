@@ -33,7 +33,17 @@ FOLDERS = {
     "shared": shared_root(),
 }
 WRITE = os.environ.get("MOEPROF_GOLDEN") == "write"
-CLEARED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "CI", "MOEPROF_STORE", "_MOEPROF_COMPLETE")
+CLEARED = (
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "TERM",
+    "CI",
+    "GITHUB_ACTIONS",
+    "GITHUB_STEP_SUMMARY",
+    "MOEPROF_STORE",
+    "_MOEPROF_COMPLETE",
+)
 
 
 @dataclass

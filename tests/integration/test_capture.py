@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -117,11 +118,67 @@ def test_a_plan_is_resumed_and_repeated(blocks: Blocks) -> None:
 def test_arms_that_launch_the_same_kernels_do_not_differ(blocks: Blocks) -> None:
     # GIVEN a candidate whose traces are the base's, and the gate required
     blocks.configure((f'"--samples", "{SAMPLES / "mega"}", ', ""), more='[gates]\nrequired = ["arms-differ"]\n')
-    # WHEN the plan runs THEN the base's first block has nothing to be compared with
+    # WHEN the plan runs THEN the base's first block, which has nothing to be compared with, is stored, and the candidate's fails
     assert blocks.run("run", "--plan", "ab", "base", "mega") == 3
     assert blocks.error()[0] == (
-        "moeprof: error[capture-gate-failed]: 1 required gate failed: arms-differ; the other arm's kernels are not known"
+        "moeprof: error[capture-gate-failed]: 1 required gate failed: arms-differ; both arms launch the same kernels"
     )
+    assert blocks.runs() == ["base/0"]
+
+
+def test_what_server_and_shell_know_is_not_stored(blocks: Blocks) -> None:
+    # GIVEN an arm with a secret, a shell with another, and a server that prints both, one that looks like one, and a figure
+    inherited, own, looks = "correct-horse-battery", "sesame-street-77", "hf_0123456789abcdef"
+    blocks.environment["SOME_API_KEY"] = inherited
+    line = f"have {inherited} and {own} and {looks}, max_tokens=16"
+    flags = f'flags = ["--data-parallel-size", "2", "--extra-log", "{line}"]\nenv = {{ DB_PASSWORD = "{own}" }}'
+    blocks.configure(('flags = ["--data-parallel-size", "2"]', flags))
+    # WHEN a block is captured, and when one fails
+    for fail, code in (("", 0), ("no-trace", 3)):
+        if fail:
+            blocks.configure(('flags = ["--data-parallel-size", "2"]', flags), ("traces_s = 60", "traces_s = 2"))
+        assert blocks.run("capture", "--arm", "base", fail=fail) == code, blocks.stderr
+    # THEN no file of the store holds one, and the line is there without them
+    logs = list(blocks.store.rglob("server.log"))
+    assert len(logs) == 2
+    for file in blocks.store.rglob("*"):
+        held = file.read_bytes() if file.is_file() else b""
+        assert [secret for secret in (inherited, own, looks) if secret.encode() in held] == [], file
+    for log in logs:
+        assert "have <redacted> and <redacted> and <redacted>, max_tokens=16" in log.read_text()
+    assert blocks.manifest("base", 0)["redactions"]["server.log"] >= 3
+
+
+def test_a_program_that_writes_its_own_traces(blocks: Blocks) -> None:
+    # GIVEN a program in the place of a server, nothing to send to it, and gates as they are by default
+    script = "import pathlib, shutil, sys\nfor f in pathlib.Path(sys.argv[2]).iterdir(): shutil.copy(f, sys.argv[1])\n"
+    (blocks.folder / "bench.py").write_text(script)
+    (blocks.folder / "moeprof.toml").write_text(
+        f"""\
+[server]
+backend = "command"
+command = [{json.dumps(sys.executable)}, "bench.py", "{{traces}}"]
+[arms.base]
+flags = [{json.dumps(str(SAMPLES / "base"))}]
+[arms.mega]
+flags = [{json.dumps(str(SAMPLES / "mega"))}]
+"""
+    )
+    # WHEN both arms are captured, and the same is asked for again
+    assert blocks.run("run", "--plan", "ab", "base", "mega") == 0, blocks.stderr
+    assert blocks.runs() == ["base/0", "mega/1"]
+    assert blocks.run("run", "--plan", "ab", "base", "mega") == 0, blocks.stderr
+    assert blocks.stderr.count("is stored already") == 2
+    # THEN what can be judged of a program is, and nothing else is required of it
+    judged = {gate["name"]: (gate["outcome"], gate["required"]) for gate in blocks.manifest("mega", 1)["gates"]}
+    assert judged["traces-complete"] == ("pass", True)
+    assert judged["arms-differ"] == ("pass", False)
+    for name in ("no-failed-requests", "token-counts", "profile-apart", "expected-backend"):
+        assert judged[name] == ("no-data", False)
+    # AND a workload for it is an error of the command line
+    assert blocks.run("capture", "--arm", "base", "--workload", "small") == 2
+    assert blocks.error()[0] == "moeprof: error[usage]: arm base runs a program to its end and is sent nothing"
+    assert blocks.alive() == {}
 
 
 def test_a_switch_without_effect_is_seen(blocks: Blocks) -> None:

@@ -173,8 +173,13 @@ def test_a_second_writer_is_refused(blocks: Blocks) -> None:
     assert f"pid {process.pid} on" in second.stderr and "error[store-locked]" in second.stderr
     # AND the first one ends as it was asked to
     assert process.wait(60) == 130
-    assert blocks.stderr.endswith("moeprof: interrupted\n")
+    told = f"moeprof: interrupted; nothing was stored; what the block left lies in {blocks.failed()}\n"
+    assert blocks.stderr.endswith(told)
     assert nothing_runs(blocks)
+    # AND what it left is the log, with the reason
+    assert (blocks.failed() / "server.log").stat().st_size > 0
+    reason = json.loads((blocks.failed() / "failed.json").read_text())["reason"]
+    assert reason == "the block was interrupted (Ctrl-C)"
 
 
 #: Lower the soft limit of file size for moeprof, and give programs that it starts the hard one again.

@@ -92,9 +92,11 @@ def test_moeprof_is_killed(blocks: Blocks, count: int) -> None:
     assert_good_again(blocks)
 
 
-@pytest.mark.parametrize("count", POINTS)
+@pytest.mark.timeout(900)
 @pytest.mark.slow  # a signal in the first or last instant of the interpreter itself ends it before any code of ours can answer
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code", "count"), [(signal.SIGTERM, 143, MANY), (signal.SIGINT, 130, MANY), (signal.SIGHUP, 129, FEW)]
+)
 def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: int, count: int) -> None:
     # GIVEN a block WHEN moeprof gets a signal at some moment of it
     for delay in points(number.name, count, length_s(blocks)):
@@ -113,7 +115,14 @@ def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: i
         assert "Traceback" not in blocks.stderr, blocks.stderr
         if not done:
             last = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-            assert blocks.stderr.splitlines()[-1] == f"moeprof: {last}"
+            told = blocks.stderr.splitlines()[-1]
+            # A block that had begun leaves its log for a person, and says where; nothing else is said before that.
+            left = re.fullmatch(
+                rf"moeprof: {last}(?:; nothing was stored(?:; what the block left lies in (.+))?)?", told
+            )
+            assert left is not None, told
+            if "ready after" in blocks.stderr:
+                assert left[1] is not None and (Path(left[1]) / "server.log").stat().st_size > 0
     assert_good_again(blocks)
 
 
@@ -145,6 +154,55 @@ def test_the_server_is_killed(blocks: Blocks, count: int) -> None:
     assert_good_again(blocks)
 
 
+#: A load client that takes its time and then tells what it was asked for.
+CLIENT = """\
+import json, sys, time
+from pathlib import Path
+told = dict(zip(sys.argv, sys.argv[1:]))
+time.sleep(0.4)
+prompts, given, asked = (int(told[name]) for name in ("--num-prompts", "--random-input-len", "--random-output-len"))
+result = {"num_prompts": prompts, "completed": prompts, "failed": 0, "duration": 0.4, "output_throughput": 1.0}
+result |= {"total_input_tokens": prompts * given, "total_output_tokens": prompts * asked}
+Path(told["--result-dir"], told["--result-filename"]).write_text(json.dumps(result))
+"""
+
+
+@pytest.mark.parametrize("count", POINTS)
+def test_the_client_is_killed(blocks: Blocks, count: int) -> None:
+    # GIVEN a load client that is a process of its own, one for each pass
+    program = blocks.folder / "bin" / "vllm-rs"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{CLIENT}")
+    program.chmod(0o755)
+    blocks.environment["PATH"] = f"{program.parent}:{blocks.environment['PATH']}"
+    blocks.configure(*SHORT, ('client = "builtin"', 'client = "vllm-rs"'))
+
+    def client() -> int | None:
+        return next((pid for pid, words in blocks.alive().items() if f"{program} bench" in words), None)
+
+    # WHEN one of them is killed at some moment, in the warm-up or in the timed pass
+    for number, delay in enumerate(points("client", count, 0.3)):
+        before = complete(blocks)
+        process = begin(blocks)
+        assert until(lambda: client() is not None or process.poll() is not None)  # noqa: B023 - called at once
+        if number % 2:
+            first = client()
+            assert until(lambda: client() not in (None, first) or process.poll() is not None)  # noqa: B023
+        time.sleep(delay)
+        struck = client()
+        if struck is not None:
+            os.kill(struck, signal.SIGKILL)
+        code = process.wait(100)
+        # THEN the block fails for that reason, and nothing is left of it; one that was done before goes on
+        assert (blocks.alive(), unfinished(blocks)) == ({}, []), delay
+        assert code in (0, 3), blocks.stderr
+        assert len(complete(blocks)) == len(before) + (code == 0)
+        if code == 3:
+            assert blocks.error()[0] == "moeprof: error[pass-failed]: vllm-rs bench serve ended with code -9"
+    assert list((blocks.store / "failed").iterdir())
+    assert_good_again(blocks)
+
+
 def test_a_load_client_dies_with_its_moeprof(blocks: Blocks) -> None:
     # GIVEN a server's environment with vLLM's client, which takes for ever
     program = blocks.folder / "bin" / "vllm-rs"
@@ -169,6 +227,8 @@ def test_a_load_client_dies_with_its_moeprof(blocks: Blocks) -> None:
     assert blocks.error()[0] == (
         "moeprof: error[pass-failed]: vllm-rs bench serve ended with code 1: api_key=<redacted>"
     )
+    # AND what it printed is kept without them
+    assert [path.read_text() for path in blocks.failed().glob("bench/*.txt")] == ["api_key=<redacted>\n"]
 
 
 def test_a_load_client_dies_with_its_server(blocks: Blocks) -> None:

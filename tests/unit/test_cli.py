@@ -35,7 +35,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the library: every path is the base arm, every comparison base against mega."""
     for name in ("NO_COLOR", "FORCE_COLOR", "_MOEPROF_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(analysis, "report_of", lambda path, reading: samples.report(1))
+    monkeypatch.setattr(analysis, "report_of", lambda path, reading, **_: samples.report(1))
     monkeypatch.setattr(analysis, "diff_of", lambda *_, **__: samples.diff())
     rule = SimpleNamespace(class_="moe_gemm", rule="humming", pattern="^humming<", backend=None, source="built-in")
     monkeypatch.setattr(analysis, "explanation_of", lambda name, rules: rule)
@@ -46,7 +46,7 @@ def compare_as(monkeypatch: pytest.MonkeyPatch, result: Diff) -> None:
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def refuse(path: str, reading: object) -> None:
+    def refuse(path: str, reading: object, **_: object) -> None:
         raise error
 
     monkeypatch.setattr(analysis, "report_of", refuse)
@@ -193,7 +193,7 @@ def test_several_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     # WHEN two paths are given THEN both are read, in order
     seen: list[str] = []
 
-    def remember(path: str, reading: object) -> object:
+    def remember(path: str, reading: object, **_: object) -> object:
         seen.append(path)
         return samples.report(1)
 
@@ -207,7 +207,7 @@ def test_reading_options_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> N
     # WHEN reading options are given THEN the library gets them
     seen: list[object] = []
 
-    def remember(path: str, reading: object) -> object:
+    def remember(path: str, reading: object, **_: object) -> object:
         seen.append(reading)
         return samples.report(1)
 

@@ -93,6 +93,11 @@ REAL: dict[type[errors.MoeprofError], tuple[tuple[str, ...], str, tuple[str, ...
         "error[claim-invalid]: claim 1 names no metric",
         ("  at: {tmp}/claims.toml",),
     ),
+    errors.BaselineError: (
+        ("gate", "{tmp}/markers.json", "--baseline", "{tmp}/settings.json"),
+        "error[baseline-invalid]: the file is no baseline of moeprof",
+        ("  at: {tmp}/settings.json", "  try: moeprof baseline accept ARM_OR_PATH --reason TEXT writes one"),
+    ),
     errors.NothingToCompareError: (
         ("diff", "{tmp}/markers.json", "{tmp}/launches.json"),
         "error[nothing-to-compare]: not comparable: ",

@@ -64,7 +64,7 @@ def test_an_error_goes_through_main(kind: type[errors.MoeprofError], monkeypatch
     # GIVEN a command that raises the error
     error, slug = EXAMPLES[kind]
 
-    def refuse(path: str, reading: object) -> None:
+    def refuse(path: str, reading: object, **_: object) -> None:
         raise error
 
     monkeypatch.setattr(analysis, "report_of", refuse)

@@ -142,16 +142,18 @@ fn tables(source: &Source, layout: &Layout) -> Result<Vec<Table>, Failure> {
     let mut found = Vec::new();
     pages::rows(source, layout, &pages::leaves(source, layout, SCHEMA_PAGE)?, |_, record| {
         let (mut kind, mut name, mut root, mut sql) = (&b""[..], &b""[..], 0, &b""[..]);
-        record::walk(record, |column, value| {
-            match (column, value) {
+        record::walk(
+            record,
+            &[(); 5],
+            |()| true,
+            |column, (), value| match (column, value) {
                 (0, Value::Text(text)) => kind = text,
                 (1, Value::Text(text)) => name = text,
                 (3, Value::Integer(page)) => root = page,
                 (4, Value::Text(text)) => sql = text,
                 _ => {}
-            }
-            true
-        })?;
+            },
+        )?;
         let columns = schema::columns(&String::from_utf8_lossy(sql));
         if let (b"table", Some(columns), Ok(root @ 1..)) = (kind, columns, u32::try_from(root)) {
             found.push(Table { name: String::from_utf8_lossy(name).into_owned(), root, columns });
@@ -215,6 +217,8 @@ struct Part {
     texts: Texts,
     rows: usize,
     mismatched: u64,
+    /// A text found no room, so nothing here may be used.
+    full: bool,
 }
 
 impl Part {
@@ -227,17 +231,11 @@ impl Part {
 
     #[inline]
     fn push(&mut self, plan: &Plan, row: i64, record: &[u8]) -> Option<()> {
-        let last = plan.slots.len();
-        if last > 0 {
-            record::walk(record, |column, value| {
-                if let Some(Some(slot)) = plan.slots.get(column) {
-                    let value =
-                        if plan.key == Some(column) && value == Value::Null { Value::Integer(row) } else { value };
-                    self.put(*slot, value);
-                }
-                column + 1 < last
-            })?;
-        }
+        record::walk(record, &plan.slots, Option::is_some, |column, slot, value| {
+            let Some(slot) = *slot else { return };
+            let value = if plan.key == Some(column) && value == Value::Null { Value::Integer(row) } else { value };
+            self.put(slot, value);
+        })?;
         self.rows += 1;
         self.fill_up();
         Some(())
@@ -252,21 +250,29 @@ impl Part {
                     Value::Null => None,
                     other => self.unusual(other),
                 };
-                if let Some(column) = self.integers.get_mut(index) {
-                    column.push(known);
+                let Some(column) = self.integers.get_mut(index) else { return };
+                match known {
+                    Some(number) => column.push(number),
+                    None => column.push_absent(),
                 }
             }
             Slot::Text(index) => {
                 let code = match value {
-                    Value::Text(text) => self.texts.insert(text),
+                    Value::Text(text) => {
+                        let code = self.texts.insert(text);
+                        self.full |= code.is_none();
+                        code
+                    }
                     Value::Null => None,
                     _ => {
                         self.mismatched += 1;
                         None
                     }
                 };
-                if let Some(column) = self.codes.get_mut(index) {
-                    column.push(code);
+                let Some(column) = self.codes.get_mut(index) else { return };
+                match code {
+                    Some(code) => column.push(code),
+                    None => column.push_absent(),
                 }
             }
         }
@@ -292,18 +298,21 @@ impl Part {
         let rows = self.rows;
         for column in &mut self.integers {
             if column.len() < rows {
-                column.push(None);
+                column.push_absent();
             }
         }
         for column in &mut self.codes {
             if column.len() < rows {
-                column.push(None);
+                column.push_absent();
             }
         }
     }
 }
 
 fn joined(parts: Vec<Part>) -> Option<Part> {
+    if parts.iter().any(|part| part.full) {
+        return None;
+    }
     let total: usize = parts.iter().map(|part| part.rows).sum();
     let mut parts = parts.into_iter();
     let mut whole = parts.next()?;

@@ -11,7 +11,8 @@ pub(crate) enum Value<'a> {
 }
 
 /// Reads a number of 1 to 9 bytes; returns it with what follows.
-#[inline]
+#[allow(clippy::inline_always, reason = "called for each value of each row: a call costs more than its work")]
+#[inline(always)]
 pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     if first < 0x80 {
@@ -34,58 +35,65 @@ fn long_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Walks the columns of a record; `take` gets the number and value of each until it returns false. None: no record.
+/// Bytes that a value takes, by its type below 12.
+const SIZES: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
+
+/// Calls back for the first columns of a record, one for each of `wanted` that says yes, with its number and value.
+///
+/// A record may hold fewer columns than are wanted. None: no record.
 #[inline]
-pub(crate) fn walk<'a>(record: &'a [u8], mut take: impl FnMut(usize, Value<'a>) -> bool) -> Option<()> {
-    let (size, _) = varint(record)?;
-    let size = usize::try_from(size).ok()?;
-    let header = record.get(..size)?;
-    let mut body = record.get(size..)?;
-    let (_, mut types) = varint(header)?;
-    let mut column = 0;
-    while !types.is_empty() {
-        let (kind, rest) = varint(types)?;
+pub(crate) fn walk<'a, W>(
+    record: &'a [u8],
+    wanted: &[W],
+    is_wanted: impl Fn(&W) -> bool,
+    mut take: impl FnMut(usize, &W, Value<'a>),
+) -> Option<()> {
+    let (size, types) = varint(record)?;
+    let mut at = usize::try_from(size).ok()?;
+    let head = record.len() - types.len();
+    let mut types = record.get(head..at)?;
+    for (column, want) in wanted.iter().enumerate() {
+        let Some((kind, rest)) = varint(types) else { return types.is_empty().then_some(()) };
         types = rest;
-        let (value, rest) = value(kind, body)?;
-        body = rest;
-        if !take(column, value) {
-            break;
+        let size = match SIZES.get(usize::try_from(kind).ok()?) {
+            Some(&size) => usize::from(size),
+            None => usize::try_from((kind - 12) / 2).ok()?,
+        };
+        let bytes = record.get(at..)?.get(..size)?;
+        at += size;
+        if is_wanted(want) {
+            take(column, want, value(kind, bytes)?);
         }
-        column += 1;
     }
     Some(())
 }
 
-#[inline]
-fn value(kind: u64, body: &[u8]) -> Option<(Value<'_>, &[u8])> {
+#[allow(clippy::inline_always, reason = "called for each value of each row: a call costs more than its work")]
+#[inline(always)]
+fn value(kind: u64, bytes: &[u8]) -> Option<Value<'_>> {
     Some(match kind {
-        0 => (Value::Null, body),
-        1 => integer::<1>(body)?,
-        2 => integer::<2>(body)?,
-        3 => integer::<3>(body)?,
-        4 => integer::<4>(body)?,
-        5 => integer::<6>(body)?,
-        6 => integer::<8>(body)?,
-        7 => {
-            let (bytes, rest) = body.split_first_chunk::<8>()?;
-            (Value::Real(f64::from_be_bytes(*bytes)), rest)
-        }
-        8 => (Value::Integer(0), body),
-        9 => (Value::Integer(1), body),
+        0 => Value::Null,
+        1 => Value::Integer(i64::from(i8::from_be_bytes(*bytes.first_chunk()?))),
+        2 => Value::Integer(i64::from(i16::from_be_bytes(*bytes.first_chunk()?))),
+        3 => Value::Integer(wide::<3>(bytes)?),
+        4 => Value::Integer(i64::from(i32::from_be_bytes(*bytes.first_chunk()?))),
+        5 => Value::Integer(wide::<6>(bytes)?),
+        6 => Value::Integer(i64::from_be_bytes(*bytes.first_chunk()?)),
+        7 => Value::Real(f64::from_be_bytes(*bytes.first_chunk()?)),
+        8 => Value::Integer(0),
+        9 => Value::Integer(1),
         10 | 11 => return None,
-        _ => {
-            let (bytes, rest) = body.split_at_checked(usize::try_from((kind - 12) / 2).ok()?)?;
-            (if kind % 2 == 1 { Value::Text(bytes) } else { Value::Blob }, rest)
-        }
+        _ if kind % 2 == 1 => Value::Text(bytes),
+        _ => Value::Blob,
     })
 }
 
 #[inline]
-fn integer<const N: usize>(body: &[u8]) -> Option<(Value<'_>, &[u8])> {
-    let (bytes, rest) = body.split_first_chunk::<N>()?;
+fn wide<const N: usize>(bytes: &[u8]) -> Option<i64> {
+    let bytes = bytes.first_chunk::<N>()?;
     let mut wide = [if bytes[0] & 0x80 == 0 { 0 } else { 0xff }; 8];
     wide[8 - N..].copy_from_slice(bytes);
-    Some((Value::Integer(i64::from_be_bytes(wide)), rest))
+    Some(i64::from_be_bytes(wide))
 }
 
 #[cfg(test)]
@@ -94,10 +102,7 @@ mod tests {
 
     fn values(record: &[u8]) -> Option<Vec<Value<'_>>> {
         let mut found = Vec::new();
-        walk(record, |_, value| {
-            found.push(value);
-            true
-        })?;
+        walk(record, &[(); 9], |()| true, |_, (), value| found.push(value))?;
         Some(found)
     }
 

@@ -36,7 +36,7 @@ impl KinetoBatch {
     fn new(py: Python<'_>, batch: Batch) -> PyResult<Self> {
         let table = |batch| Py::new(py, ArrowTable::new(vec![batch]));
         Ok(Self {
-            events: table(batch.events)?,
+            events: Py::new(py, ArrowTable::new(batch.events))?,
             names: table(batch.names)?,
             tracks: table(batch.tracks)?,
             device_args: table(batch.device_args)?,

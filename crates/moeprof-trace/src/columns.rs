@@ -26,15 +26,21 @@ pub(crate) struct Sparse<T: ArrowPrimitiveType> {
     bits: Vec<u64>,
     rows: usize,
     absent: usize,
+    /// Room for so many rows is made at once.
+    expected: usize,
 }
 
 impl<T: ArrowPrimitiveType> Default for Sparse<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), bits: Vec::new(), rows: 0, absent: 0 }
+        Self::expecting(0)
     }
 }
 
 impl<T: ArrowPrimitiveType> Sparse<T> {
+    fn expecting(expected: usize) -> Self {
+        Self { values: Vec::new(), bits: Vec::new(), rows: 0, absent: 0, expected }
+    }
+
     pub(crate) fn push(&mut self, value: Option<T::Native>) {
         self.extend([value.unwrap_or_default()].iter(), u64::from(value.is_some()));
     }
@@ -53,6 +59,7 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
             return;
         }
         if self.values.is_empty() {
+            self.values.reserve_exact(self.expected.max(self.rows + count));
             self.values.resize(self.rows, T::Native::default());
             self.bits.resize(self.rows.div_ceil(64), 0);
         }
@@ -84,7 +91,8 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     }
 
     fn to_array(&self) -> ArrayRef {
-        let copy = Self { values: self.values.clone(), bits: self.bits.clone(), rows: self.rows, absent: self.absent };
+        let (values, bits) = (self.values.clone(), self.bits.clone());
+        let copy = Self { values, bits, rows: self.rows, absent: self.absent, expected: 0 };
         copy.into_array()
     }
 
@@ -155,10 +163,12 @@ impl Default for Block {
     }
 }
 
-/// One row for each event.
+/// Rows in one batch. Columns are begun anew after so many, so that none is ever copied because it grows.
+const CHUNK: usize = 1 << 18;
+
+/// The columns of one batch.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
-    block: Block,
+struct EventColumns {
     phase: Vec<u8>,
     category: Vec<u16>,
     name: Vec<u32>,
@@ -169,10 +179,55 @@ pub(crate) struct Events {
     external_id: Sparse<UInt64Type>,
 }
 
+impl EventColumns {
+    fn with_room(rows: usize) -> Self {
+        Self {
+            phase: Vec::with_capacity(rows),
+            category: Vec::with_capacity(rows),
+            name: Vec::with_capacity(rows),
+            track: Vec::with_capacity(rows),
+            start: Sparse::expecting(rows),
+            duration: Sparse::expecting(rows),
+            correlation: Sparse::expecting(rows),
+            external_id: Sparse::expecting(rows),
+        }
+    }
+
+    fn renumber(&mut self, codes: &Codes) -> bool {
+        let narrow = |code: u8| u8::try_from(*codes.phases.get(usize::from(code))?).ok();
+        let wide = |code: u16| codes.categories.get(usize::from(code)).copied();
+        self.phase.iter_mut().all(|code| replace(code, narrow(*code)))
+            && self.category.iter_mut().all(|code| replace(code, wide(*code)))
+            && renumber(&mut self.name, &codes.names)
+            && renumber(&mut self.track, &codes.tracks)
+    }
+
+    fn into_batch(self) -> Result<RecordBatch, ArrowError> {
+        batch(vec![
+            ("ph", false, dense::<UInt8Type>(self.phase)),
+            ("category", false, dense::<UInt16Type>(self.category)),
+            ("name", false, dense::<UInt32Type>(self.name)),
+            ("track", false, dense::<UInt32Type>(self.track)),
+            ("start_ns", true, self.start.into_array()),
+            ("duration_ns", true, self.duration.into_array()),
+            ("correlation", true, self.correlation.into_array()),
+            ("external_id", true, self.external_id.into_array()),
+        ])
+    }
+}
+
+/// One row for each event.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    block: Block,
+    columns: EventColumns,
+    full: Vec<EventColumns>,
+}
+
 impl Events {
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.phase.len() + self.block.rows
+        self.full.len() * CHUNK + self.columns.phase.len() + self.block.rows
     }
 
     #[inline(always)]
@@ -200,50 +255,37 @@ impl Events {
 
     #[inline(never)]
     fn flush(&mut self) {
-        let block = &mut self.block;
+        let (block, columns) = (&mut self.block, &mut self.columns);
         let rows = block.rows.min(BLOCK);
-        self.phase.extend(block.phase.iter().take(rows));
-        self.category.extend(block.category.iter().take(rows));
-        self.name.extend(block.name.iter().take(rows));
-        self.track.extend(block.track.iter().take(rows));
-        self.start.extend(block.start.iter().take(rows), block.present[0]);
-        self.duration.extend(block.duration.iter().take(rows), block.present[1]);
-        self.correlation.extend(block.correlation.iter().take(rows), block.present[2]);
-        self.external_id.extend(block.external_id.iter().take(rows), block.present[3]);
+        columns.phase.extend(block.phase.iter().take(rows));
+        columns.category.extend(block.category.iter().take(rows));
+        columns.name.extend(block.name.iter().take(rows));
+        columns.track.extend(block.track.iter().take(rows));
+        columns.start.extend(block.start.iter().take(rows), block.present[0]);
+        columns.duration.extend(block.duration.iter().take(rows), block.present[1]);
+        columns.correlation.extend(block.correlation.iter().take(rows), block.present[2]);
+        columns.external_id.extend(block.external_id.iter().take(rows), block.present[3]);
         block.rows = 0;
         block.present = [0; 4];
+        // A block is a part of a chunk.
+        if columns.phase.len() == CHUNK {
+            self.full.push(std::mem::replace(columns, EventColumns::with_room(CHUNK)));
+        }
     }
 
     /// Gives every code the one that the tables of the whole file have for it; false where one has none.
     pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
         self.flush();
-        let narrow = |codes: &[u32], code: u8| u8::try_from(*codes.get(usize::from(code))?).ok();
-        self.phase.iter_mut().all(|code| {
-            narrow(&codes.phases, *code).is_some_and(|new| {
-                *code = new;
-                true
-            })
-        }) && self.category.iter_mut().all(|code| {
-            codes.categories.get(usize::from(*code)).is_some_and(|&new| {
-                *code = new;
-                true
-            })
-        }) && renumber(&mut self.name, &codes.names)
-            && renumber(&mut self.track, &codes.tracks)
+        self.full.iter_mut().chain([&mut self.columns]).all(|columns| columns.renumber(codes))
     }
 
-    pub(crate) fn into_batch(mut self) -> Result<RecordBatch, ArrowError> {
+    /// Makes at least one batch.
+    pub(crate) fn into_batches(mut self) -> Result<Vec<RecordBatch>, ArrowError> {
         self.flush();
-        batch(vec![
-            ("ph", false, dense::<UInt8Type>(self.phase)),
-            ("category", false, dense::<UInt16Type>(self.category)),
-            ("name", false, dense::<UInt32Type>(self.name)),
-            ("track", false, dense::<UInt32Type>(self.track)),
-            ("start_ns", true, self.start.into_array()),
-            ("duration_ns", true, self.duration.into_array()),
-            ("correlation", true, self.correlation.into_array()),
-            ("external_id", true, self.external_id.into_array()),
-        ])
+        if !self.columns.phase.is_empty() || self.full.is_empty() {
+            self.full.push(self.columns);
+        }
+        self.full.into_iter().map(EventColumns::into_batch).collect()
     }
 }
 
@@ -263,12 +305,11 @@ fn renumber(column: &mut [u32], codes: &[u32]) -> bool {
     if (0..).zip(codes).all(|(old, &new): (u32, &u32)| old == new) {
         return column.iter().all(|&code| (code as usize) < codes.len());
     }
-    column.iter_mut().all(|code| {
-        codes.get(*code as usize).is_some_and(|&new| {
-            *code = new;
-            true
-        })
-    })
+    column.iter_mut().all(|code| replace(code, codes.get(*code as usize).copied()))
+}
+
+fn replace<T>(place: &mut T, new: Option<T>) -> bool {
+    new.map(|new| *place = new).is_some()
 }
 
 /// A column of texts: each distinct one is kept once, and Arrow's array is made at the end.
@@ -407,12 +448,8 @@ impl DeviceArgs {
     }
 
     pub(crate) fn renumber(&mut self, codes: &Codes) -> bool {
-        self.row.iter_mut().all(|row| {
-            row.checked_add(codes.rows).is_some_and(|new| {
-                *row = new;
-                true
-            })
-        }) && renumber(&mut self.shape, &codes.shapes)
+        self.row.iter_mut().all(|row| replace(row, row.checked_add(codes.rows)))
+            && renumber(&mut self.shape, &codes.shapes)
     }
 
     /// Makes a batch of the rows so far and forgets them.

@@ -9,6 +9,8 @@ use flate2::bufread::GzDecoder;
 
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 const COMPRESSED_CHUNK: usize = 1 << 16;
+/// Bytes that the decoder may give at a time; few enough that they stay in the nearest cache until they are copied.
+const ROOM: usize = 1 << 14;
 /// Bytes of text that one thread hands to the other at a time, and how many such blocks may wait.
 const BLOCK: usize = 1 << 18;
 const WAITING: usize = 4;
@@ -52,12 +54,19 @@ pub(crate) fn members<R: Read>(reader: R, limits: InflateLimits) -> Members<BufR
     let taken = Rc::new(Cell::new(0));
     let counted = Counted { reader, count: Rc::clone(&taken) };
     let state = State::Between(BufReader::with_capacity(COMPRESSED_CHUNK, counted));
-    Members { state, zeros: false, taken, given: 0, limits }
+    Members { state, text: vec![0; ROOM].into(), at: 0, end: 0, zeros: false, taken, given: 0, limits }
 }
 
 /// All members of a gzip file, one after the other.
+///
+/// The decoder always gets the same room, since of data that is damaged it gives what it had in a call back in part: how much
+/// must not depend on who reads.
 pub(crate) struct Members<B> {
     state: State<B>,
+    text: Box<[u8]>,
+    /// What of `text` is still to be given.
+    at: usize,
+    end: usize,
     zeros: bool,
     taken: Rc<Cell<u64>>,
     given: u64,
@@ -90,6 +99,23 @@ impl<B: BufRead> Members<B> {
         Err(io::Error::other(TooMuch(text)))
     }
 
+    /// Decodes some bytes of text; 0 at the end of the last member.
+    fn decode(&mut self) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Ok(0),
+                State::Between(reader) => self.next_member(reader)?,
+                State::Member(mut decoder) => match decoder.read(&mut self.text)? {
+                    0 => self.state = State::Between(decoder.into_inner()),
+                    count => {
+                        self.state = State::Member(decoder);
+                        return self.check(count);
+                    }
+                },
+            }
+        }
+    }
+
     fn next_member(&mut self, mut reader: B) -> io::Result<()> {
         loop {
             let bytes = reader.fill_buf()?;
@@ -120,19 +146,17 @@ impl<B: BufRead> Members<B> {
 
 impl<B: BufRead> Read for Members<B> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Done => return Ok(0),
-                State::Between(reader) => self.next_member(reader)?,
-                State::Member(mut decoder) => match decoder.read(out)? {
-                    0 => self.state = State::Between(decoder.into_inner()),
-                    count => {
-                        self.state = State::Member(decoder);
-                        return self.check(count);
-                    }
-                },
-            }
+        if self.at == self.end {
+            (self.at, self.end) = (0, 0);
+            self.end = self.decode()?;
         }
+        let left = self.text.get(self.at..self.end).unwrap_or_default();
+        let count = left.len().min(out.len());
+        if let (Some(place), Some(text)) = (out.get_mut(..count), left.get(..count)) {
+            place.copy_from_slice(text);
+        }
+        self.at += count;
+        Ok(count)
     }
 }
 

@@ -295,11 +295,14 @@ impl<'w> Cursor<'w, '_> {
 
     #[cold]
     fn not_finite(&mut self) -> Result<Scalar, Stop> {
+        // One byte more than the longest word there is: how much text there happens to be behind it must not matter.
+        const ENOUGH: usize = "-infinity".len() + 1;
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
-        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte)).count();
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-._".contains(byte);
+        let length = rest.iter().take(ENOUGH).take_while(is_part).count();
         let word = rest.get(..length).unwrap_or_default();
-        if length == rest.len() && length <= "-infinity".len() {
+        if length == rest.len() && length < ENOUGH {
             return Err(Stop::More);
         }
         if !is_not_finite(word) {

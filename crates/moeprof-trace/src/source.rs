@@ -37,6 +37,24 @@ enum Input<'a> {
     Piped(Piped),
 }
 
+/// A reader of which the first bytes were read already. They come together with what follows them, so that a decoder is
+/// given the same pieces as by a reader that was not looked at.
+struct Begun<R> {
+    head: Vec<u8>,
+    reader: R,
+}
+
+impl<R: Read> Read for Begun<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.head.len().min(out.len());
+        let (begin, rest) = out.split_at_mut(count);
+        begin.copy_from_slice(self.head.get(..count).unwrap_or_default());
+        let more = if rest.is_empty() { 0 } else { self.reader.read(rest)? };
+        self.head.drain(..count);
+        Ok(count + more)
+    }
+}
+
 /// The refillable window over the uncompressed text.
 pub(crate) struct Source<'a> {
     input: Input<'a>,
@@ -62,7 +80,7 @@ impl<'a> Source<'a> {
         let mut magic = Vec::with_capacity(GZIP.len());
         reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut magic)?;
         let zipped = magic == GZIP;
-        let whole: Box<dyn Read + 'a> = Box::new(io::Cursor::new(magic).chain(reader));
+        let whole: Box<dyn Read + 'a> = Box::new(Begun { head: magic, reader });
         let input = if zipped { Input::Gzip(inflate::members(whole, limits)) } else { Input::Plain(whole) };
         Ok(Self::of(input, chunk, 0))
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -115,10 +116,12 @@ def marker_rules() -> MarkerRules:
     return MarkerRules(families, scopes, anchors)
 
 
-def marks(label: str) -> bool:
-    """Tell whether a name is that of an iteration marker, or of a scope that tells a phase."""
+def marker_labels(names: pl.Series) -> list[str]:
+    """Return those of some names that mark an iteration, or are a scope that tells a phase."""
     rules = marker_rules()
-    return rules.scope_phase(label) is not None or any(family.pattern.fullmatch(label) for family in rules.families)
+    return matching_labels(
+        names, [*(family.pattern for family in rules.families), *(scope for scope, _ in rules.scopes)]
+    )
 
 
 def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
@@ -127,10 +130,11 @@ def find_markers(rank: RankTrace, choice: MarkerChoice) -> FoundMarkers:
     Anchor kernels are not looked for here: they are launches, not annotations.
     """
     findings: list[Finding] = []
+    families = [family for family in marker_rules().families if choice.family in (None, family.name)]
     annotations = rank.markers.select("name", "track", "start_ns", "end_ns")
-    for family in marker_rules().families:
-        if choice.family is not None and choice.family != family.name:
-            continue
+    labels = matching_labels(annotations["name"], [family.pattern for family in marker_rules().families])
+    annotations = annotations.filter(pl.col("name").is_in(labels))
+    for family in families:
         found = _matching(annotations, family)
         if found.is_empty():
             continue
@@ -180,6 +184,16 @@ def last_is_whole(found: FoundMarkers, rank: RankTrace) -> bool:
         pl.col("end_ns") < last["end_ns"],
     )
     return not inside.is_empty()
+
+
+def matching_labels(names: pl.Series, patterns: Sequence[re.Pattern[str]]) -> list[str]:
+    """Return the distinct names that one of the patterns matches in full, sorted.
+
+    A capture may hold a million distinct names of ranges; all but few are left aside without a look from Python.
+    """
+    union = "|".join(f"(?:{re.sub(r'[(][?]P<[a-z]+>', '(?:', pattern.pattern)})" for pattern in patterns)
+    likely = names.filter(names.str.contains(f"^(?:{union})$")).unique()
+    return sorted(label for label in likely.drop_nulls().to_list() if any(p.fullmatch(label) for p in patterns))
 
 
 def _matching(candidates: pl.DataFrame, family: Family, *, search: bool = False) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from moeprof.analyzers.markers import NVTX_CATEGORY, marks
+from moeprof.analyzers.markers import NVTX_CATEGORY, marker_labels
 from moeprof.traces import schema
 from moeprof.traces.trace import RankTrace
 
@@ -64,19 +64,13 @@ def _operators(rank: RankTrace) -> pl.DataFrame:
     )
 
 
-def _is_operator(events: pl.DataFrame) -> pl.Expr:
+def _is_operator(events: pl.DataFrame) -> pl.Series:
     """True for operators of torch; for NVTX ranges that mark neither an iteration nor a phase where there are none."""
-    categories = schema.strings(events, "category")
-    own = categories.filter(categories.is_in(OPERATOR_CATEGORIES))
-    is_operator = pl.col("category").is_in(own.cast(events.schema["category"]).implode())
-    ranges = categories.filter(categories.str.contains(NVTX_CATEGORY))
-    if ranges.is_empty() or events.select(is_operator.any()).item():
-        return is_operator
-    names = schema.strings(events, "name")
-    markers = [name for name in names if marks(name)]
-    return pl.col("category").is_in(ranges.cast(events.schema["category"]).implode()) & ~pl.col("name").is_in(
-        pl.Series(markers, dtype=events.schema["name"]).implode()
-    )
+    own = schema.where(events["category"], lambda names: names.is_in(OPERATOR_CATEGORIES))
+    ranges = schema.where(events["category"], lambda names: names.str.contains(NVTX_CATEGORY))
+    if own.any() or not ranges.any():
+        return own
+    return ranges & ~schema.where(events["name"], lambda names: names.is_in(marker_labels(names)))
 
 
 def _outermost(spans: pl.DataFrame) -> pl.DataFrame:

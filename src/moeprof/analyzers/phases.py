@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from moeprof.analyzers.markers import Family, marker_rules
+from moeprof.analyzers.markers import Family, marker_rules, matching_labels
 from moeprof.analyzers.tables import EXPERTS, GATHERS, PHASE, SCATTERS
 from moeprof.traces.trace import RankTrace
 
@@ -123,7 +123,7 @@ def _innermost_scope(launches: pl.DataFrame, rank: RankTrace) -> pl.DataFrame:
     rules = marker_rules()
     labels = [
         (label, phase)
-        for label in rank.markers["name"].unique().to_list()
+        for label in matching_labels(rank.markers["name"], [pattern for pattern, _ in rules.scopes])
         if (phase := rules.scope_phase(label)) is not None
     ]
     if not labels:

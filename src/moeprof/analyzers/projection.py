@@ -101,7 +101,7 @@ def _bounds(markers: pl.DataFrame, calls: pl.DataFrame) -> tuple[pl.Series, pl.S
     )
     first = _position(own, starts, "start_ns", strategy="forward")
     last = _position(own, starts, "until", strategy="backward")
-    return first.fill_null(0).alias("first"), (last + 1).fill_null(0).alias("last")
+    return first.fill_null(calls.height).alias("first"), (last + 1).fill_null(0).alias("last")
 
 
 def _position(ranges: pl.DataFrame, starts: pl.DataFrame, at: str, *, strategy: str) -> pl.Series:

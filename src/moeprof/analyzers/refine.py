@@ -21,6 +21,10 @@ def refine(launches: pl.DataFrame) -> pl.DataFrame:
     return _between_gemms(_in_moe_block(_in_moe_trace(launches)))
 
 
+def _names_any(launches: pl.DataFrame, refinement: str) -> bool:
+    return bool((launches["only"] == refinement).any())
+
+
 def _reject(launches: pl.DataFrame, rejected: pl.Expr) -> pl.DataFrame:
     return launches.with_columns(
         pl.when(rejected).then("otherwise").otherwise("class").cast(CLASS).alias("class"),
@@ -39,6 +43,8 @@ def _in_moe_block(launches: pl.DataFrame) -> pl.DataFrame:
 
     Where an iteration and phase holds no alignment kernel at all nothing is known, and the name decides.
     """
+    if not _names_any(launches, "in-moe-block"):
+        return launches
     groups = ["iteration", "phase"]
     opens = (pl.col("role") == "align").fill_null(value=False)
     closes = (pl.col("class") == "moe_combine").fill_null(value=False)
@@ -50,6 +56,8 @@ def _in_moe_block(launches: pl.DataFrame) -> pl.DataFrame:
 
 def _between_gemms(launches: pl.DataFrame) -> pl.DataFrame:
     """Keep the class of one launch per GEMM pair: the last candidate that starts between its two GEMMs."""
+    if not _names_any(launches, "between-gemms"):
+        return launches
     # A pair never reaches over what ends a layer, so that one lost GEMM does not shift the pairs after it.
     ends = pl.col("class").cast(pl.String).is_in(_LAYER_ENDS).cast(pl.Int32).cum_sum().over("iteration", "phase")
     launches = launches.with_columns(ends.alias("layer"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import polars as pl
 
@@ -10,10 +11,14 @@ from moeprof import findings as findings_module
 from moeprof.analyzers import across_ranks, counts, pairs, quality, times
 from moeprof.analyzers.classify import load_classifier
 from moeprof.analyzers.iterations import attribute
+from moeprof.analyzers.layers.findings import layer_findings
+from moeprof.analyzers.layers.sequences import sequences
+from moeprof.analyzers.layers.structure import layer_rows
 from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
 from moeprof.analyzers.series import Series, iteration_times, kernel_times
 from moeprof.analyzers.tables import Attribution
+from moeprof.analyzers.timing import timing
 from moeprof.findings import Finding
 from moeprof.traces.trace import RankTrace, Trace
 
@@ -24,6 +29,8 @@ def report(
     rules: str | os.PathLike[str] | None = None,
     marker: str | None = None,
     marker_family: str | None = None,
+    timeline: bool = False,
+    ranks: bool = False,
 ) -> Report:
     """Count and time one arm.
 
@@ -32,6 +39,8 @@ def report(
         rules: A rules file that comes before the package's kernel rules.
         marker: A regular expression for your own iteration markers.
         marker_family: Use this family of markers, whatever else the trace holds.
+        timeline: Say also where the wall time of iterations went.
+        ranks: Say also who waits for whom, and whose work takes longer.
 
     Raises:
         MoeprofError: An option makes no sense.
@@ -50,8 +59,15 @@ def report(
         found += counts.counts_findings(attribution)
         found += pairs.pair_findings(attribution)
         found += quality.quality_findings(rank, attribution)
+        found += layer_findings(reports[-1].layers, rank.key)
     across, more = across_ranks.across_ranks(tuple(reports), attributions)
     found += more
+    if timeline or ranks:
+        pairs_of = [(rank, attributions[rank.key][2]) for rank in trace]
+        timed = timing(pairs_of, timeline=timeline, ranks_too=ranks)
+        reports = [replace(one, timeline=own) for one, own in zip(reports, timed.timelines, strict=True)]
+        across = replace(across, collectives=timed.collectives)
+        found += timed.findings
     return Report(
         subject=Subject(arm=trace.arm, source=trace.source),
         ranks=tuple(reports),
@@ -74,7 +90,7 @@ def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
         pairs=pairs.pairs(attribution),
         time_ns=times.time_totals(attribution.launches),
         per_iteration_ns=times.per_iteration_times(series.times),
-        layers=(),
+        layers=layer_rows(sequences(attribution, rank.kernels.select("event", "graph_node_id"))),
         coverage=_coverage(rank, attribution),
         series=series,
     )

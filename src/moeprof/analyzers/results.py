@@ -5,7 +5,7 @@ None means "no data" everywhere; it is never the same as 0. Times are integer ns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -13,34 +13,20 @@ from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.environment.results import EnvironmentRow
+from moeprof.analyzers.kernel_metrics.results import LayerChange
+from moeprof.analyzers.layers.results import LayerRow, SequenceChange
+from moeprof.analyzers.plain import to_json
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
 
 if TYPE_CHECKING:
+    from moeprof.analyzers.collectives.results import Collectives
     from moeprof.analyzers.series import Series
+    from moeprof.analyzers.timeline.results import RankTimeline, Waterfall
 
 Verdict: TypeAlias = Literal["unchanged", "changed", "improved", "regressed", "inconclusive", "not_comparable"]
 Change: TypeAlias = Literal["added", "removed", "more", "fewer", "same"]
 LaunchUnit: TypeAlias = Literal["kernel", "operator"]
-
-_JSON_NAMES = {"class_": "class"}
-
-
-def to_json(value: object) -> JsonValue:
-    """Return dataclasses, tuples and mappings as plain JSON values.
-
-    A trailing underscore leaves a field's name; a field whose metadata say ``json: False`` is left out.
-    """
-    if isinstance(value, Finding):
-        return value.to_dict()
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = (f for f in fields(value) if f.metadata.get("json", True))
-        return {_JSON_NAMES.get(f.name, f.name): to_json(getattr(value, f.name)) for f in kept}
-    if isinstance(value, dict):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_json(item) for item in value]
-    return cast(JsonValue, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +188,7 @@ class Coverage:
 class RankReport:
     """Everything about one rank. `launch_unit` is what its launches are: kernels, or operators of a CPU-only trace.
 
-    `series` holds the values behind the medians, iteration by iteration, as tables: for comparisons and for Python, not in the JSON.
+    `timeline` is None unless it was asked for. `series` holds the values behind the medians, iteration by iteration, as tables: for comparisons and for Python, not in the JSON.
     """
 
     rank: str | None
@@ -216,8 +202,9 @@ class RankReport:
     pairs: Pairs
     time_ns: TimeTotals
     per_iteration_ns: PerIterationTimes
-    layers: tuple[JsonValue, ...]
+    layers: tuple[LayerRow, ...]
     coverage: Coverage
+    timeline: RankTimeline | None = None
     series: Series | None = field(default=None, compare=False, repr=False, metadata={"json": False})
 
 
@@ -241,12 +228,13 @@ class RankDifference:
 
 @dataclass(frozen=True, slots=True)
 class AcrossRanks:
-    """Whether the ranks agree; `agree` is None for a single rank."""
+    """Whether the ranks agree; `agree` is None for a single rank. `collectives` is None unless it was asked for."""
 
     ranks: tuple[str | None, ...]
     agree: bool | None
     differences: tuple[RankDifference, ...]
     skew: Skew | None
+    collectives: Collectives | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +340,7 @@ class Diff:
     structure: tuple[StructureRow, ...]
     kernels: tuple[KernelRow, ...]
     pairs: PairChanges
-    layers: tuple[JsonValue, ...]
+    layers: tuple[SequenceChange, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
     accuracy: tuple[AccuracyRow, ...]
@@ -361,6 +349,9 @@ class Diff:
     verdict: Verdict
     findings: tuple[Finding, ...]
     kernel_times: tuple[KernelTimeRow, ...] = ()
+    kernel_metrics: tuple[LayerChange, ...] = ()
+    layer_notes: tuple[str, ...] = ()
+    waterfall: Waterfall | None = None
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the JSON object of the contract."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moeprof.analyzers.results import Diff, Report
 
 
-def report_of(path: str, reading: Reading) -> Report:
+def report_of(path: str, reading: Reading, *, timeline: bool = False, ranks: bool = False) -> Report:
     """Open a trace and return its report."""
     from moeprof import api
 
@@ -23,6 +23,8 @@ def report_of(path: str, reading: Reading) -> Report:
         marker_family=reading.marker_family,
         recover=reading.recover,
         store=reading.store,
+        timeline=timeline,
+        ranks=ranks,
     )
 
 
@@ -35,6 +37,7 @@ def diff_of(
     *,
     accuracy_margin: float | None = None,
     allow_environment: Collection[str] = (),
+    explain: bool = False,
 ) -> Diff:
     """Return the diff of two sides, each a path, an arm or a run, with the claims of a file held against it."""
     from moeprof import api
@@ -54,6 +57,7 @@ def diff_of(
         claims=written,
         accuracy_margin=accuracy_margin,
         allow_environment=allow_environment,
+        explain=explain,
     )
 
 

@@ -10,9 +10,10 @@ from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, s
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.store_options import capture_params, configuration, recorded_by, store_of
 from moeprof.commands.streams import Streams, write
-from moeprof.config.load import find_arm, find_workload
+from moeprof.config.load import find_arm, workload_for
 from moeprof.profiler.attached import attach_to
-from moeprof.profiler.block import Order, capture
+from moeprof.profiler.block import capture
+from moeprof.profiler.order import Order
 from moeprof.profiler.signals import termination_as_exception
 from moeprof.store.lock import exclusive
 
@@ -38,10 +39,11 @@ def _run(
 ) -> int:
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     loaded = recorded_by(configuration(config), profiler, cuda_graphs)
+    chosen = find_arm(loaded, arm)
     order = Order(
         config=loaded,
-        arm=find_arm(loaded, arm),
-        workload=find_workload(loaded, workload),
+        arm=chosen,
+        workload=workload_for(loaded, chosen, workload),
         block=block,
         attach=attach_to(attach, attach_traces),
     )

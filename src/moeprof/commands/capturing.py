@@ -6,15 +6,17 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from moeprof.commands.streams import Streams, write
 from moeprof.config.checks import check
 from moeprof.config.describe import describe
 from moeprof.errors import StoreWriteError
-from moeprof.profiler.block import Order, Seen, command_line
+from moeprof.profiler.block import command_line
+from moeprof.profiler.order import Order, Seen
 from moeprof.store import redact
 from moeprof.store.folder import Store
 from moeprof.store.manifest import Manifest
@@ -42,24 +44,44 @@ class TraceAnalysis:
         families = {rank.iterations.marker for rank in report.ranks}
         return Seen(kernels, iterations, families.pop() if len(families) == 1 else None)
 
+    def table(self, columns: Mapping[str, list[Any]], path: Path) -> None:
+        """Write the columns of GPU samples as Parquet.
+
+        Raises:
+            OSError: When the disk does not take them.
+        """
+        import polars as pl
+
+        others: dict[str, pl.DataType] = {"time": pl.Float64(), "uuid": pl.String(), "pids": pl.List(pl.Int64())}
+        frame = pl.DataFrame(columns, schema={name: others.get(name, pl.Int64()) for name in columns})
+        with _refusals(path):
+            frame.write_parquet(path)
+
     def normalise(self, traces: Path, events: Path) -> None:
         """Write the normalised tables of every rank.
 
         Raises:
             OSError: When the disk does not take them.
         """
-        from polars.exceptions import PolarsError
-
         from moeprof.traces.open import open_trace
         from moeprof.traces.parquet import write_tables
 
-        try:
+        with _refusals(events):
             write_tables(open_trace(traces), events)
-        except PolarsError as error:  # its writer tells the system's refusals in words only
-            number = _SYSTEM_ERROR.search(str(error))
-            if number is None:
-                raise
-            raise OSError(int(number[1]), os.strerror(int(number[1])), str(events)) from error
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turn what polars' writer tells in words, the system's refusals, into the system's errors."""
+    from polars.exceptions import PolarsError
+
+    try:
+        yield
+    except PolarsError as error:
+        number = _SYSTEM_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def dry_run(orders: Sequence[Order]) -> str:
@@ -70,7 +92,8 @@ def dry_run(orders: Sequence[Order]) -> str:
         command = command_line(order, port, Path("RUN/traces").absolute())
         secrets = redact.secrets(command.env)
         env = redact.env(dict(command.env))
-        lines = [f"# block {order.block}-{order.arm.name}, workload {order.workload.name}"]
+        sent = "no workload" if order.workload is None else f"workload {order.workload.name}"
+        lines = [f"# block {order.block}-{order.arm.name}, {sent}"]
         lines += ["# port: a free one; RUN: the run's folder"] if order.arm.server.port == 0 else []
         lines += [f"{name}={shlex.quote(value)} \\" for name, value in sorted(env.items())]
         lines.append(shlex.join(redact.argv(list(command.argv), known=secrets)))

@@ -22,7 +22,8 @@ def describe(error: BaseException, *, debug: bool) -> tuple[int, str]:
         debug: Whether the traceback goes first.
     """
     code, lines = _lines(error)
-    lines += [f"  | {safe(line)}" for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
+    notes = () if _interrupt(error) else getattr(error, "__notes__", ())
+    lines += [f"  | {safe(line)}" for note in notes for line in str(note).splitlines()]
     trace = "".join(traceback.format_exception(error)) if debug else ""
     return code, trace + "".join(f"{line}\n" for line in lines)
 
@@ -37,12 +38,12 @@ def _lines(error: BaseException) -> tuple[int, list[str]]:
         return FAILED, _message("usage", _sentence(error.format_message()), hint=hint)
     if isinstance(error, click.ClickException):
         return FAILED, _message("usage", _sentence(error.format_message()))
-    if isinstance(error, Terminated):
-        return error.exit_code, [f"moeprof: ended by {error}"]
-    if isinstance(error, KeyboardInterrupt) or (
-        isinstance(error, click.Abort) and isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
-    ):
-        return INTERRUPTED, ["moeprof: interrupted"]
+    interrupt = _interrupt(error)
+    if interrupt is not None:
+        asked = isinstance(interrupt, Terminated)
+        said = "; ".join([f"ended by {interrupt}" if asked else "interrupted", *getattr(interrupt, "__notes__", ())])
+        code = interrupt.exit_code if isinstance(interrupt, Terminated) else INTERRUPTED
+        return code, [f"moeprof: {safe(said)}"]
     if isinstance(error, OSError):
         return FAILED, _message("io", _reason(error), at=_path(error))
     kind = type(error).__name__
@@ -51,6 +52,13 @@ def _lines(error: BaseException) -> tuple[int, list[str]]:
     return FAILED, _message(
         "internal", text, hint="the same command with --debug shows the traceback; please report it"
     )
+
+
+def _interrupt(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error is, or that click wrapped."""
+    if isinstance(error, click.Abort):
+        error = error.__cause__ or error.__context__ or error
+    return error if isinstance(error, KeyboardInterrupt) else None
 
 
 def _message(slug: str, text: str, *, at: str | None = None, hint: str | None = None) -> list[str]:

@@ -10,7 +10,7 @@ import click
 from moeprof.analyzers.results import Diff
 from moeprof.commands import analysis, fail_on
 from moeprof.commands.group import GroupedCommand, GroupedOption
-from moeprof.commands.options import SharedValues, shared, shared_params
+from moeprof.commands.options import CHECK_FORMATS, FORMATS, SharedValues, shared, shared_params
 from moeprof.commands.output import emit, protect
 from moeprof.commands.streams import Streams, write
 from moeprof.config.load import compare_settings
@@ -23,6 +23,8 @@ BASE and CANDIDATE are arms of the store (all runs of the newest series that bot
 or outputs of a load client or an evaluator and folders of them. The exit code is 0 whatever changed, unless --fail-on says otherwise.
 """
 
+_FORMATS = (*FORMATS, *CHECK_FORMATS)
+
 
 def _run(
     base: str,
@@ -32,9 +34,10 @@ def _run(
     claims: str | None,
     accuracy_margin: float | None,
     allow_environment: tuple[str, ...],
+    explain: bool,
     **values: Unpack[SharedValues],
 ) -> int:
-    options = shared(**values)
+    options = shared(_FORMATS, **values)
     words = fail_on.parse(fail_on_)
     configured = compare_settings(nearest_source(Path.cwd()))
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
@@ -47,11 +50,12 @@ def _run(
         claims,
         accuracy_margin=configured.accuracy_margin if accuracy_margin is None else accuracy_margin,
         allow_environment=(*configured.allow_environment, *_keys(allow_environment)),
+        explain=explain,
     )
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
-    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome))
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words, explain=explain))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:
@@ -121,7 +125,13 @@ command = GroupedCommand(
             heading="Verdict",
             help="Hold the written claims of FILE (TOML) against the passes.",
         ),
-        *shared_params(),
+        GroupedOption(
+            "--explain",
+            is_flag=True,
+            heading="Parts",
+            help="Say what became of each layer, and where the difference of wall times comes from.",
+        ),
+        *shared_params(_FORMATS),
     ],
 )
 command.examples = (

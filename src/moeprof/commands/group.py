@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
 
 import click
+
+from moeprof.pipes import refuse_pipe
 
 _OTHER = "Other"
 
@@ -48,6 +51,14 @@ class GroupedCommand(click.Command):
     """
 
     examples: tuple[str, ...] = ()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless it would wait for ever on an input."""
+        for value in ctx.params.values():
+            for each in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(each, str | os.PathLike):
+                    refuse_pipe(each)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, grouped."""

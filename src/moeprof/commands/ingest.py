@@ -119,5 +119,5 @@ command = GroupedCommand(
 )
 command.examples = (
     "moeprof ingest pass0.json pass1.json pass2.json --arm base --block 0",
-    r"moeprof ingest results/ --pattern '(?P<arm>\w+?)(?P<block>\d)_pass(?P<pass>\d)\.txt'",
+    r"moeprof ingest results/ --pattern '(?P<arm>\w+?)(?P<block>\d+)_pass(?P<pass>\d+)\.txt'",
 )

@@ -12,6 +12,8 @@ from moeprof.errors import UsageError
 
 #: Kept here as text so that help needs no renderer; a test holds it against `moeprof.reports.render.FORMATS`.
 FORMATS = ("text", "json", "markdown")
+#: For results that hold one thing against another; likewise held against `moeprof.reports.render.CHECK_FORMATS`.
+CHECK_FORMATS = ("junit", "github", "gitlab", "buildkite")
 FAMILIES = ("moeprof", "vllm", "sglang", "profiler_step", "user", "anchor")
 
 _READING = "Reading"
@@ -62,8 +64,13 @@ class Shared:
     reading: Reading
 
 
-def shared_params() -> list[click.Parameter]:
-    """Return the shared options for the parameter list of a command."""
+def shared_params(formats: tuple[str, ...] = FORMATS) -> list[click.Parameter]:
+    """Return the shared options for the parameter list of a command with these formats."""
+    return [*reading_params(), *output_params(formats)]
+
+
+def reading_params() -> list[click.Parameter]:
+    """Return the options that say how traces are read."""
     return [
         GroupedOption("--rules", metavar="FILE", heading=_READING, help="Kernel rules (TOML) to use."),
         GroupedOption(
@@ -89,17 +96,16 @@ def shared_params() -> list[click.Parameter]:
             heading=_READING,
             help="Where arms are looked for (default: the nearest configuration's store, else .moeprof).",
         ),
-        *output_params(),
     ]
 
 
-def output_params() -> list[click.Parameter]:
+def output_params(formats: tuple[str, ...] = FORMATS) -> list[click.Parameter]:
     """Return the options that say where a result goes, and ``--debug``."""
     return [
         GroupedOption(
             "--format",
             "format_",
-            type=click.Choice(FORMATS),
+            type=click.Choice(formats),
             heading=_OUTPUT,
             help="What goes to stdout (default: text).",
         ),
@@ -122,8 +128,8 @@ def output_params() -> list[click.Parameter]:
     ]
 
 
-def shared(**values: Unpack[SharedValues]) -> Shared:
-    """Return the shared options, checked against each other.
+def shared(formats: tuple[str, ...] = FORMATS, **values: Unpack[SharedValues]) -> Shared:
+    """Return the shared options, checked against each other, for a command with these formats.
 
     Raises:
         UsageError: Where they contradict each other.
@@ -133,21 +139,22 @@ def shared(**values: Unpack[SharedValues]) -> Shared:
 
         MarkerChoice(values["marker"], values["marker_family"])
     return Shared(
-        targets=targets(values["format_"], values["output"]),
+        targets=targets(values["format_"], values["output"], formats),
         color=values["color"],
         wide=values["wide"],
         reading=Reading(values["recover"], values["rules"], values["marker"], values["marker_family"], values["store"]),
     )
 
 
-def targets(format_: str | None, outputs: tuple[str, ...]) -> tuple[Target, ...]:
+def targets(format_: str | None, outputs: tuple[str, ...], formats: tuple[str, ...] = FORMATS) -> tuple[Target, ...]:
     """Return where each format goes; stdout is the last one.
 
     Args:
         format_: The format of ``--format``, None when it was not given.
         outputs: The values of ``--output``.
+        formats: Those that the command has.
     """
-    found = [_target(output) for output in outputs]
+    found = [_target(output, formats) for output in outputs]
     paths = [target.path for target in found if target.path is not None]
     for path in paths:
         if paths.count(path) > 1:
@@ -160,10 +167,10 @@ def targets(format_: str | None, outputs: tuple[str, ...]) -> tuple[Target, ...]
     return (*(target for target in found if target.path is not None), *stdout)
 
 
-def _target(output: str) -> Target:
+def _target(output: str, formats: tuple[str, ...]) -> Target:
     name, sign, path = output.partition("=")
     if not sign or not path:
         raise UsageError(f"--output {output} is not FORMAT=PATH", hint="for example --output json=result.json")
-    if name not in FORMATS:
-        raise UsageError(f"--output {output}: no format {name!r}", hint=f"the formats are {', '.join(FORMATS)}")
+    if name not in formats:
+        raise UsageError(f"--output {output}: no format {name!r}", hint=f"the formats are {', '.join(formats)}")
     return Target(name, None if path == "-" else path)

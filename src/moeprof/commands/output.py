@@ -12,6 +12,10 @@ from moeprof.commands.streams import Streams, fitted, look_of, write
 from moeprof.errors import UsageError
 from moeprof.reports.look import Look
 
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+_SUMMARY_MOST = 900_000
+_TOO_LONG = b"moeprof: the result is too long for this summary\n"
+
 
 def emit(shared: Shared, streams: Streams, render: Callable[[str, Look], str]) -> None:
     """Render and write a result for every target.
@@ -23,12 +27,28 @@ def emit(shared: Shared, streams: Streams, render: Callable[[str, Look], str]) -
     """
     for target in shared.targets:
         as_json = target.format == "json"
+        if target.format == "github":
+            _summarise(render("markdown", Look(wide=shared.wide)))
         if target.path is None:
             look = look_of(streams.stdout, color=shared.color, wide=shared.wide, environ=os.environ)
             write(streams.stdout, render(target.format, look), as_json=as_json)
         else:
             text = render(target.format, Look(wide=shared.wide))
             write_file(Path(target.path), fitted(text, "utf-8", as_json=as_json))
+
+
+def _summarise(text: str) -> None:
+    """Append Markdown to the summary of the step, where GitHub says which file that is; it refuses one above 1 MiB as a whole."""
+    file = os.environ.get(_SUMMARY)
+    if not file:
+        return
+    path = Path(file)
+    held = path.stat().st_size if path.is_file() else 0
+    said = text.encode("utf-8", "backslashreplace")
+    if held + len(said) > _SUMMARY_MOST:
+        said = _TOO_LONG
+    with path.open("ab") as stream:
+        stream.write(said + b"\n")
 
 
 def protect(shared: Shared, inputs: Iterable[str]) -> None:

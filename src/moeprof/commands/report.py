@@ -20,7 +20,14 @@ PATH is a trace file, a folder with one trace per rank, or an arm that was captu
 """
 
 
-def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[SharedValues]) -> int:
+def _run(
+    path: tuple[str, ...],
+    explain_class: str | None,
+    layers: bool,
+    timeline: bool,
+    ranks: bool,
+    **values: Unpack[SharedValues],
+) -> int:
     options = shared(**values)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     if explain_class is not None:
@@ -30,10 +37,10 @@ def _run(path: tuple[str, ...], explain_class: str | None, **values: Unpack[Shar
     if not path:
         raise UsageError("no trace was named", hint="moeprof report PATH")
     protect(options, path)
-    reports = [analysis.report_of(item, options.reading) for item in path]
+    reports = [analysis.report_of(item, options.reading, timeline=timeline, ranks=ranks) for item in path]
     from moeprof.reports.render import render_reports
 
-    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look))
+    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look, layers=layers))
     return 0
 
 
@@ -48,6 +55,24 @@ command = GroupedCommand(
             metavar="NAME",
             heading="Reading",
             help="Say which rule takes this kernel name, and stop.",
+        ),
+        GroupedOption(
+            "--layers",
+            is_flag=True,
+            heading="Content",
+            help="Show the structure that repeats in an iteration: layers, passes and their launches.",
+        ),
+        GroupedOption(
+            "--timeline",
+            is_flag=True,
+            heading="Content",
+            help="Say where the wall time of iterations goes: device work, waits, idle gaps with their causes.",
+        ),
+        GroupedOption(
+            "--ranks",
+            is_flag=True,
+            heading="Content",
+            help="Match collectives across ranks: who waits for whom, whose work takes longer.",
         ),
         *shared_params(),
     ],

@@ -11,9 +11,10 @@ from moeprof.commands.capturing import TraceAnalysis, dry_run, say_to, stored, s
 from moeprof.commands.group import GroupedCommand, GroupedOption
 from moeprof.commands.store_options import capture_params, configuration, recorded_by, store_of
 from moeprof.commands.streams import Streams, write
-from moeprof.config.load import find_arm, find_workload
-from moeprof.profiler.block import Order, capture
+from moeprof.config.load import find_arm, workload_for
+from moeprof.profiler.block import capture
 from moeprof.profiler.evidence import arm_fingerprint
+from moeprof.profiler.order import Order
 from moeprof.profiler.plan import PLANS, PlanName, blocks, missing, newest_kernels
 from moeprof.profiler.signals import termination_as_exception
 from moeprof.store.lock import exclusive
@@ -40,10 +41,10 @@ def _run(
 ) -> int:
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
     loaded = recorded_by(configuration(config), profiler, cuda_graphs)
-    orders = {
-        block: Order(loaded, find_arm(loaded, block.arm), find_workload(loaded, workload), block.number, plan)
-        for block in blocks(plan, base, candidate)
-    }
+    planned = blocks(plan, base, candidate)
+    arms = {name: find_arm(loaded, name) for name in (base, candidate)}
+    loads = {name: workload_for(loaded, arm, workload) for name, arm in arms.items()}
+    orders = {block: Order(loaded, arms[block.arm], loads[block.arm], block.number, plan) for block in planned}
     if dry_run_:
         write(streams.stdout, dry_run(list(orders.values())))
         return 0

@@ -31,7 +31,27 @@ CLASSES: Final = (
 )  # fmt: skip
 PHASES: Final = ("target", "draft", "sample")
 
-TOP: Final = ("server", "arms", "workloads", "passes", "window", "profiler", "gates", "sampler", "compare", "store")
+#: What ``--fail-on`` may name, and what a design of blocks may earn; those of the analysis.
+FAIL_ON: Final = ("regression", "structure", "missing", "gate", "inconclusive")
+LABELS: Final = ("A/B/A complete", "A/B/A, drifted", "A/B only")
+PAIRS: Final = {
+    "ag_rs": ("per_iteration", "target", "draft", "sample", "unmatched_ag", "unmatched_rs", "equivalents"),
+    "moe_gemm": ("per_iteration", "target", "draft", "sample", "unmatched"),
+}
+
+TOP: Final = (
+    "server",
+    "arms",
+    "workloads",
+    "passes",
+    "window",
+    "profiler",
+    "gates",
+    "sampler",
+    "compare",
+    "store",
+    "gate",
+)
 
 SERVER: Final[Keys] = {
     "backend": choice("vllm", "command"),
@@ -90,6 +110,17 @@ GATES: Final[Keys] = {
 SAMPLER: Final[Keys] = {"period_s": positive, "enabled": truth}
 COMPARE: Final[Keys] = {"accuracy_margin": fraction, "allow_environment": several(text, distinct=True)}
 STORE: Final[Keys] = {"path": text}
+
+#: Rules of ``moeprof gate``; `gate` reads the tables below it itself.
+GATE: Final[Keys] = {
+    "baseline": text,
+    "fail_on": several(choice(*FAIL_ON, "none"), least=1, distinct=True),
+    "min_label": choice(*LABELS),
+    "accuracy_margin": fraction,
+    "forbid": several(slug, distinct=True),
+    "allow_environment": several(text, distinct=True),
+}
+GATE_METRIC: Final = ("unit", "better", "gates", "threshold", "abs", "label", "required")
 
 #: The keys of an arm and of what it must prove; both can undo what they inherit, so `arms` reads them itself.
 ARM: Final = ("extends", "flags", "env", "expect", "server", "markers")

@@ -12,7 +12,7 @@ from moeprof.config.resolve import resolve_arms
 from moeprof.config.schema import Arm, Compare, Config, Gates, Passes, Profiler, Sampler, Window, Workload
 from moeprof.config.source import Source, find_source
 from moeprof.config.tables import changed, nearest, only, read, subtable
-from moeprof.errors import ConfigError
+from moeprof.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _OF_KIND = {"decode": ("rate", "num_prompts"), "prefill": ("concurrency", "prompts_per_concurrency")}
@@ -91,6 +91,20 @@ def find_workload(config: Config, name: str | None = None) -> Workload:
         said = "no workload is defined" if name is None else f"no workload {name!r}"
         raise ConfigError(said, path=config.source, hint=nearest(wanted, config.workloads))
     return config.workloads[wanted]
+
+
+def workload_for(config: Config, arm: Arm, name: str | None = None) -> Workload | None:
+    """Return the workload that an arm is sent; None for a program, which runs to its end by itself.
+
+    Raises:
+        ConfigError: There is none of that name, or none at all.
+        UsageError: One is named for a program.
+    """
+    if arm.server.backend != "command":
+        return find_workload(config, name)
+    if name is not None:
+        raise UsageError(f"arm {arm.name} runs a program to its end and is sent nothing", hint="leave --workload out")
+    return None
 
 
 def _section(source: Source, name: str, known: keys.Keys) -> dict[str, object]:

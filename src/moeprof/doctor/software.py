@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import platform
-import re
 import shutil
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from moeprof.doctor import nsight
 from moeprof.doctor.check import Check, Result, answer
+from moeprof.doctor.versions import dotted, numbers, version_of
 
 _KNOWN_VLLM = ((0, 22), (0, 33))
-_NVTX_BREAKS_AT = (0, 2, 12)  # from here on, an nsys of 2023.4 or older sees no range of the Python package
-_NSYS_KNOWS_IT = (2024, 1)
-_NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def checks() -> list[Check]:
@@ -27,30 +24,11 @@ def checks() -> list[Check]:
         Check("torch", _torch),
         Check("vllm", _vllm),
         Check("vllm-rs", lambda: _program("vllm-rs", "the built-in client or vllm bench serve is used without it")),
-        Check("nsys", _nsys),
-        Check("ncu", _ncu),
+        Check("nsys", nsight.nsys),
+        Check("ncu", nsight.ncu),
         Check("py-spy", lambda: _program("py-spy", "pip install py-spy: stacks of a server that hangs")),
-        Check("pyarrow", lambda: _package("pyarrow", "pip install pyarrow: GPU samples become Parquet, not CSV")),
         Check("nvidia-ml-py", lambda: _package("nvidia-ml-py", "pip install nvidia-ml-py: GPU clocks and co-tenants")),
     ]
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Return the first version number in a text; empty without one.
-
-    >>> numbers("NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0")
-    (2025, 3, 1)
-    """
-    match = _NUMBERS.search(text)
-    return () if match is None else tuple(int(part) for part in match.groups() if part is not None)
-
-
-def version_of(package: str) -> str | None:
-    """Return the version of an installed package."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _python() -> Result:
@@ -109,34 +87,6 @@ def _vllm() -> Result:
     return Result("ok", f"vLLM {version}")
 
 
-def _nsys() -> Result:
-    text = answer("nsys", "--version")
-    if text is None:
-        return Result("missing", "nsys is not here", "optional: install NVIDIA Nsight Systems")
-    version, nvtx = numbers(text), version_of("nvtx")
-    if nvtx is not None and numbers(nvtx) >= _NVTX_BREAKS_AT and version < _NSYS_KNOWS_IT:
-        return Result(
-            "warn", f"nsys {_dotted(version)} does not see the ranges of the Python package nvtx {nvtx}",
-            "a newer Nsight Systems, or an older nvtx",
-        )  # fmt: skip
-    return Result("ok", f"nsys {_dotted(version)}")
-
-
-def _ncu() -> Result:
-    program = shutil.which("ncu")
-    text = answer("ncu", "--version")
-    if program is None or text is None:
-        return Result("missing", "ncu is not here", "optional: install NVIDIA Nsight Compute for moeprof kernels")
-    what = f"ncu {_dotted(numbers(text.rpartition('Version')[2] or text))}"
-    root = Path(program).resolve().parent
-    has_nsys = any(root.glob("**/nsys")) and shutil.which("nsys") is None
-    if has_nsys and not any(root.glob("**/host-linux-x64/QdstrmImporter")):
-        return Result(
-            "warn", f"{what}; its own nsys has no importer and leaves .qdstrm files", "use a full Nsight Systems"
-        )
-    return Result("ok", what)
-
-
 def _package(name: str, cure: str) -> Result:
     version = version_of(name)
     return Result("missing", f"{name} is not installed", cure) if version is None else Result("ok", f"{name} {version}")
@@ -147,8 +97,4 @@ def _program(name: str, cure: str) -> Result:
     if path is None:
         return Result("missing", f"{name} is not on PATH", cure)
     said = numbers(answer(name, "--version") or "")
-    return Result("ok", f"{name} {_dotted(said)}".strip())
-
-
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
+    return Result("ok", f"{name} {dotted(said)}".strip())

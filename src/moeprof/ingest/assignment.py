@@ -77,8 +77,14 @@ def assign(
         if not Path(path).exists():
             raise InputNotFoundError("no such file or folder", path=path)
         is_folder = Path(path).is_dir()
+        if not is_folder and not Path(path).is_file():
+            raise InputNotFoundError(
+                "a device or a pipe, not a file",
+                path=path,
+                hint="write what it gives to a file, or pipe it in and name -",
+            )
         for file in files_in(path) if is_folder else [path]:
-            found = None if compiled is None else compiled.search(Path(file).as_posix())
+            found = None if compiled is None else _matched(compiled, file)
             if compiled is not None and found is None:
                 if not is_folder:
                     raise UsageError(f"{file} does not match the pattern {pattern}", hint=_HINT)
@@ -93,13 +99,12 @@ def assign(
     return Assignment(tuple(files), tuple(left_out))
 
 
-_HINT = r"for example --pattern '(?P<arm>\w+?)(?P<block>\d)_pass(?P<pass>\d)\.txt'"
+_HINT = r"for example --pattern '(?P<arm>\w+?)(?P<block>\d+)_pass(?P<pass>\d+)\.txt'"
 
 
 def _compiled(pattern: str, given: Mapping[str, object]) -> re.Pattern[str]:
     try:
-        # The whole name of a file, or of the end of its path.
-        compiled = re.compile(rf"(?:^|/)(?:{pattern})$")
+        compiled = re.compile(pattern)
     except (re.error, RecursionError) as error:
         raise UsageError(f"--pattern is no regular expression: {error}", hint=_HINT) from error
     unknown = sorted(set(compiled.groupindex) - set(GROUPS))
@@ -111,6 +116,13 @@ def _compiled(pattern: str, given: Mapping[str, object]) -> re.Pattern[str]:
     if "arm" not in compiled.groupindex and given["arm"] is None:
         raise UsageError("neither --arm nor the pattern names an arm", hint=_HINT)
     return compiled
+
+
+def _matched(pattern: re.Pattern[str], file: str) -> re.Match[str] | None:
+    """Return the match of the file's whole name, else of as few folders before it as it takes."""
+    parts = Path(file).as_posix().split("/")
+    ends = ("/".join(parts[place:]) for place in range(len(parts) - 1, -1, -1))
+    return next((match for end in ends if (match := pattern.fullmatch(end)) is not None), None)
 
 
 def _place(

@@ -10,11 +10,12 @@ from pathlib import Path
 from moeprof.analyzers.serving.samples import sample_of
 from moeprof.errors import ConflictError, MoeprofError, ResultError
 from moeprof.ingest.assignment import Assigned
-from moeprof.traces.benchmarks.files import FoundPass, passes, results_in
+from moeprof.traces.benchmarks.files import FoundPass, evaluations, passes, refuse_copies, results_in
 from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 from moeprof.wording import listed
 
 _CHUNK = 1 << 20
+_SNIFFED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def contents(files: Sequence[Assigned]) -> Contents:
     groups = tuple(
         _group(key, [(item, found) for item, found in held if _key(item) == key]) for key in sorted(keys, key=_order)
     )
+    refuse_copies([item.found for group in groups for item in group.passes])
     return Contents(groups, tuple(left_out))
 
 
@@ -110,8 +112,11 @@ def _order(key: _Key) -> tuple[str, int, str]:
 
 
 def _content(item: Assigned) -> ResultFile | None:
-    if Path(item.path).stat().st_size == 0:
-        raise ResultError("the file is empty", path=item.path, hint="its writer wrote nothing: leave it out")
+    with Path(item.path).open("rb") as file:
+        head = file.read(_SNIFFED).strip()
+    if head in (b"", b"[]"):
+        what = "is empty" if not head else "holds an empty list"
+        raise ResultError(f"the file {what}", path=item.path, hint="its writer wrote nothing: leave it out")
     return results_in(item.path)
 
 
@@ -132,6 +137,8 @@ def _is_trace(item: Assigned) -> bool:
 
 def _of_neither(error: MoeprofError, path: str) -> MoeprofError:
     if error.slug != "not-a-trace":
+        if "--recover" in (error.hint or ""):  # which this command has not
+            error.hint = "capture again; moeprof report PATH --recover shows what is whole of a trace"
         return error
     return ResultError(
         "neither a client's result, nor an evaluation, nor a trace",
@@ -159,9 +166,7 @@ def _group(key: _Key, held: Sequence[tuple[Assigned, ResultFile | None]]) -> Gro
         block=block,
         workload=workload,
         passes=tuple(sorted(numbered, key=lambda item: (item.point, item.number))),
-        evaluations=tuple(
-            (item.path, one) for item, content in held if content is not None for one in content.evaluations
-        ),
+        evaluations=evaluations([(item.path, content) for item, content in held if content is not None]),
         traces=tuple(item.path for item, content in held if content is None),
     )
 

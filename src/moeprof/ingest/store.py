@@ -19,7 +19,7 @@ from moeprof.store.folder import Store
 from moeprof.store.manifest import Manifest
 from moeprof.store.run import Run
 from moeprof.store.writer import RunWriter
-from moeprof.traces.benchmarks.files import results_in
+from moeprof.traces.benchmarks.files import results_in, same_pass
 
 Normalise = Callable[[Path, Path], None]
 
@@ -74,7 +74,7 @@ def write(groups: Sequence[Group], store: Store, normalise: Normalise) -> tuple[
 
 
 def _filled(writer: RunWriter, group: Group, normalise: Normalise) -> Manifest:
-    names = {path: _copied(path, writer.path / folder) for path, folder in _folders(group)}
+    names = {path: f"{folder}/{_copied(path, writer.path / folder)}" for path, folder in _folders(group)}
     if group.traces:
         normalise(writer.path / "traces", writer.path / "events")
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -89,7 +89,7 @@ def _filled(writer: RunWriter, group: Group, normalise: Normalise) -> Manifest:
         gates=tuple(_gates(group)),
         extra={
             INGESTED: True,
-            EVALUATIONS: [{"file": f"eval/{names[path]}"} for path in evaluations],
+            EVALUATIONS: [{"file": names[path]} for path in evaluations],
         },
     )
 
@@ -117,8 +117,8 @@ def _copied(path: str, folder: Path) -> str:
 def _entry(item: Pass, names: dict[str, str]) -> dict[str, JsonValue]:
     report = item.found.report
     return {
-        "file": f"bench/{names[item.found.path]}",
-        "text": None if item.found.text is None else f"bench/{names[item.found.text]}",
+        "file": names[item.found.path],
+        "text": None if item.found.text is None else names[item.found.text],
         "repeat": report.repeat,
         "number": item.number,
         "client": report.client,
@@ -155,6 +155,14 @@ def _refuse_copies(group: Group, run: Run) -> None:
                 path=path,
                 hint=f"moeprof runs remove {run.name} takes it out",
             )
+    for item in group.passes:
+        for entry in run.manifest.passes:
+            if same_pass(item.found.report.values, entry.get("raw")):
+                raise ConflictError(
+                    f"{Path(item.found.path).name} tells of the pass that is stored as {entry.get('file')} of {run.name}",
+                    path=item.found.path,
+                    hint=f"leave it out, or moeprof runs remove {run.name} first and give both outputs together",
+                )
 
 
 def _refuse_numbers(group: Group, run: Run) -> None:

@@ -22,7 +22,7 @@ from moeprof.store.fingerprint import common_flags, fingerprint
 from moeprof.store.manifest import Manifest
 
 if TYPE_CHECKING:
-    from moeprof.profiler.block import Findings, Order
+    from moeprof.profiler.order import Analysis, Findings, Order
 
 
 def engines(arm: Arm) -> int:
@@ -43,7 +43,7 @@ def point_name(load: Load) -> str:
 
 
 @contextlib.contextmanager
-def sampling(order: Order, folder: Path, found: Findings) -> Iterator[None]:
+def sampling(order: Order, folder: Path, found: Findings, analysis: Analysis) -> Iterator[None]:
     """Sample the GPUs while the block runs; afterwards `found` holds the summary and the folder the samples."""
     if not order.config.sampler.enabled:
         yield
@@ -54,8 +54,7 @@ def sampling(order: Order, folder: Path, found: Findings) -> Iterator[None]:
             yield
     finally:
         if sampler.samples:
-            _, note = gpu_samples.write(sampler.samples, folder)
-            found.notes += [note] if note else []
+            gpu_samples.write(sampler.samples, folder, analysis.table)
         found.samples = gpu_samples.summary(sampler.samples, found.times, found.server_pids, reason=sampler.reason)
 
 
@@ -67,7 +66,7 @@ def arm_fingerprint(order: Order) -> str:
         model=facts.model(order.arm.server.model),
         hardware=_hardware(),
         flags=common_flags([arm.flags for arm in config.arms.values()]),
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         passes={"timed": config.passes.timed, "warmup": config.passes.warmup, "client": config.passes.client},
     )
 
@@ -92,6 +91,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
     """Return the manifest of a block as far as it got, and the required gates that failed."""
     log, matched = _log(folder / "server.log", order.arm)
     seen = found.seen
+    program = order.arm.server.backend == "command"
     results = judge(
         Evidence(
             workload=order.workload,
@@ -102,7 +102,8 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
             log=log,
             log_matches=matched,
             iterations=seen.iterations if seen else None,
-            ranks=ranks(order.arm),
+            ranks=None if program else ranks(order.arm),
+            program=program,
             markers=order.arm.markers,
             marker_family=seen.family if seen else None,
             kernels=seen.kernels if seen else None,
@@ -121,7 +122,7 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         started=found.started,
         ended=ended,
         plan=order.plan,
-        workload=_plain(asdict(order.workload)),
+        workload=_workload(order),
         argv=found.command.argv if found.command else (),
         env=dict(found.command.env) if found.command else {},
         versions=_versions(_python(order)),
@@ -148,6 +149,10 @@ def manifest(order: Order, folder: Path, found: Findings, ended: str) -> tuple[M
         },
     )
     return built, outcome(results)
+
+
+def _workload(order: Order) -> dict[str, JsonValue]:
+    return {} if order.workload is None else _plain(asdict(order.workload))
 
 
 def _most_iterations(order: Order) -> int | None:

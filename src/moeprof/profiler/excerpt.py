@@ -19,6 +19,8 @@ _CAUSE = re.compile(r"(?:\b[\w.]*(?:Error|Exception|Interrupt): \S|\berror: \S|[
 _SECOND_HAND = re.compile(
     r"[Ss]ee root cause|initialization failed|Failed core proc|EngineDeadError|ERROR:\s+Application"
 )
+# A logger's line of a lesser level: the error that it mentions has not happened, or was met.
+_LESSER = re.compile(r"^(?:\([^)]*\)\s*)?[\d:.,\s\[-]*(?:WARNING|WARN|INFO|DEBUG|TRACE)\b")
 
 
 def tail(log: Path, lines: int) -> list[str]:
@@ -39,7 +41,8 @@ def tail(log: Path, lines: int) -> list[str]:
 def telling(log: Path) -> list[str]:
     """Return the telling lines near the end of a log and the end itself, in order; gaps show as ``...``."""
     lines = tail(log, _WINDOW)
-    errors = [number for number, line in enumerate(lines) if _TELLS.search(line)][-_TELLING:]
+    errors = [number for number, line in enumerate(lines) if _TELLS.search(line) and not _LESSER.match(line)]
+    errors = errors[-_TELLING:]
     shown = sorted({*errors, *range(max(0, len(lines) - _TAIL), len(lines))})
     result: list[str] = []
     previous = -1
@@ -53,7 +56,8 @@ def telling(log: Path) -> list[str]:
 
 def cause(log: Path) -> str | None:
     """Return the last error that a log names, preferring those that do not merely point to another one; None without any."""
-    found = [match.group().strip() for line in tail(log, _WINDOW) if (match := _CAUSE.search(line))]
+    lines = [line for line in tail(log, _WINDOW) if not _LESSER.match(line)]
+    found = [match.group().strip() for line in lines if (match := _CAUSE.search(line))]
     own = [text for text in found if not _SECOND_HAND.search(text)]
     ranked = own or found
     return ranked[-1] if ranked else None

@@ -66,6 +66,24 @@ def set_aside(writer: RunWriter, manifest: Callable[[], Manifest], error: Except
         error.add_note(f"what the block left lies in {folder}")
 
 
+def interrupted(writer: RunWriter, ended: BaseException, *, keep: bool) -> None:
+    """Make an interrupt say that nothing was stored, and where what the block left is; never raises for a reason of its own.
+
+    Nothing is asked of the machine any more (no manifest): who ended us may not wait for long.
+
+    Args:
+        writer: Of the run.
+        ended: The interrupt; gets a note.
+        keep: Whether something was begun that a person may want to look at.
+    """
+    said = "nothing was stored"
+    if keep:
+        with contextlib.suppress(MoeprofError, OSError):
+            folder = writer.fail(f"the block was interrupted ({str(ended) or 'Ctrl-C'})")
+            said = f"{said}; what the block left lies in {folder}"
+    ended.add_note(said)
+
+
 def moved(error: Exception, source: Path, target: Path | None) -> None:
     """Correct the place that an error names after the folder was moved; without a target there is none any more.
 

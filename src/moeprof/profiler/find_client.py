@@ -52,6 +52,19 @@ def find_vllm_bench(command: Sequence[str], env: Mapping[str, str]) -> tuple[str
     return (str(beside), "bench", "serve") if _runs(beside) else None
 
 
+def must_be_there(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Refuse a server's program that cannot be found, before anything else is asked of it.
+
+    Raises:
+        ConfigError: It is on no PATH.
+    """
+    if command and os.sep not in command[0] and shutil.which(command[0], path=env.get("PATH")) is None:
+        raise ConfigError(
+            f"the command {command[0]} was not found on PATH",
+            hint="name the program with its folder in server.command, or activate its environment",
+        )
+
+
 def find_vllm_rs(command: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the command of the Rust client, beside the server's program or on its PATH; None where there is none.
 

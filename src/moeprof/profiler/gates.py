@@ -18,6 +18,7 @@ from moeprof.profiler.log_facts import LogFacts
 Outcome = Literal["pass", "fail", "no-data"]
 _SAME_MANAGER = {"agrsall2allmanager": "allgather_reducescatter"}
 _STEP_TOLERANCE = 1
+_OF_REQUESTS = ("no-failed-requests", "token-counts", "finite-logprobs", "profile-apart")
 
 
 class PassLike(Protocol):
@@ -68,7 +69,7 @@ class Evidence:
     """What a block leaves to be judged; None: not there.
 
     Attributes:
-        workload, expect: What was asked for.
+        workload, expect: What was asked for; no workload: a program that runs to its end.
         passes: The timed passes.
         pass_times: Start and end of each, in seconds since 1970.
         window: The profile window.
@@ -79,11 +80,12 @@ class Evidence:
         kernels, other_kernels: Class, or class/phase, to launches per iteration, of this arm and of the other.
         logprobs: Log probabilities of the probe request; probe_seen: what became of it, as the end of a sentence.
         most_iterations: Iterations after which the profiler stops by itself, while the server and its log go on.
+        program: Whether the arm is a program that is sent nothing and writes its traces itself.
         one_recording: Whether one file holds all ranks, recorded within the window that the server's log tells of.
         samples: Summary of the GPU samples.
     """
 
-    workload: Workload
+    workload: Workload | None
     expect: Expect = field(default_factory=Expect)
     passes: Sequence[PassLike] = ()
     pass_times: Sequence[tuple[float, float]] = ()
@@ -99,6 +101,7 @@ class Evidence:
     logprobs: Sequence[float | None] | None = None
     probe_seen: str | None = None
     most_iterations: int | None = None
+    program: bool = False
     one_recording: bool = False
     samples: SampleSummary | None = None
 
@@ -114,14 +117,7 @@ def judge(evidence: Evidence, gates: Gates) -> list[GateResult]:
         "finite-logprobs": finite_logprobs(evidence.logprobs, evidence.probe_seen),
         "expected-backend": expected_backend(evidence.expect, evidence.log, evidence.log_matches, evidence.kernels),
         "markers-present": markers_present(evidence.markers, evidence.log, evidence.marker_family),
-        "traces-complete": traces_complete(
-            evidence.window,
-            evidence.iterations,
-            evidence.ranks,
-            evidence.log,
-            most=evidence.most_iterations,
-            one_recording=evidence.one_recording,
-        ),
+        "traces-complete": _traces_complete(evidence),
         "profile-apart": profile_apart(evidence.pass_times, evidence.window),
         "steady-clocks": steady_clocks(evidence.samples, gates.clock_tolerance),
         "no-cotenants": no_cotenants(evidence.samples, allowed=gates.allow_cotenants),
@@ -134,8 +130,12 @@ def judge(evidence: Evidence, gates: Gates) -> list[GateResult]:
 
 
 def _asked(name: str, evidence: Evidence) -> bool:
-    """An arm that names nothing to prove cannot fail to prove it; every other gate is asked of every block."""
-    return name != "expected-backend" or _claims_anything(evidence.expect)
+    """Whether a gate means anything for this block: what cannot be judged by nature is never required."""
+    if name == "expected-backend":
+        return _claims_anything(evidence.expect)
+    if name == "arms-differ":  # the first block of a plan has nothing to be compared with
+        return evidence.other_kernels is not None
+    return not (evidence.program and name in _OF_REQUESTS)
 
 
 def _claims_anything(expect: Expect) -> bool:
@@ -164,9 +164,9 @@ def no_failed_requests(passes: Sequence[PassLike]) -> _Verdict:
     return "pass", f"no request failed in {len(passes)} passes", figures
 
 
-def token_counts(passes: Sequence[PassLike], workload: Workload) -> _Verdict:
+def token_counts(passes: Sequence[PassLike], workload: Workload | None) -> _Verdict:
     """Judge that as many tokens went in and came out as the workload says, exactly."""
-    if not passes:
+    if not passes or workload is None:
         return "no-data", "there are no timed passes", {}
     wrong: list[JsonValue] = []
     for number, item in enumerate(passes):
@@ -302,6 +302,31 @@ def traces_complete(
     within = "no more than in the log" if one_recording else "as in the log"
     agreed = within if logged else "the log does not count them"
     return "pass", f"{len(iterations)} ranks with {count} iterations each; {agreed}", figures
+
+
+def program_traces(iterations: Mapping[str, int] | None) -> _Verdict:
+    """Judge the traces of a program, which decides itself what it records: equally many iterations in every rank's."""
+    if not iterations:
+        return "no-data", "the traces were not read", {}
+    figures: dict[str, JsonValue] = {"rank_files": len(iterations), "iterations": dict(iterations)}
+    counts = sorted(set(iterations.values()))
+    if len(counts) > 1:
+        return "fail", f"ranks hold different numbers of iterations: {counts}", figures
+    held = f"{counts[0]} iterations each" if counts[0] else "no marked iteration"
+    return "pass", f"{len(iterations)} ranks with {held}; the program decides what it records", figures
+
+
+def _traces_complete(evidence: Evidence) -> _Verdict:
+    if evidence.program:
+        return program_traces(evidence.iterations)
+    return traces_complete(
+        evidence.window,
+        evidence.iterations,
+        evidence.ranks,
+        evidence.log,
+        most=evidence.most_iterations,
+        one_recording=evidence.one_recording,
+    )
 
 
 def profile_apart(pass_times: Sequence[tuple[float, float]], window: WindowLike | None) -> _Verdict:

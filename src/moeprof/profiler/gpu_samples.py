@@ -5,12 +5,11 @@ Needs the package nvidia-ml-py; without it, or without a driver, there is no dat
 
 from __future__ import annotations
 
-import csv
 import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -165,35 +164,23 @@ def tree(root: int) -> set[int]:
     return found
 
 
-def write(samples: Sequence[GpuSample], folder: Path) -> tuple[Path, str | None]:
-    """Write samples as a whole: `samples.parquet`, or `samples.csv` where pyarrow is absent.
-
-    Returns:
-        The file, and a note where it is not Parquet.
-    """
-    try:
-        import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
-        from pyarrow import parquet  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    except ImportError:
-        path = folder / "samples.csv"
-        _replace(path, lambda temporary: _write_csv(samples, temporary))
-        return path, "pyarrow is not installed: samples are stored as CSV"
-    path = folder / "samples.parquet"
-    types = {"time": pyarrow.float64(), "uuid": pyarrow.string(), "pids": pyarrow.list_(pyarrow.int64())}
-    schema = pyarrow.schema([(f.name, types.get(f.name, pyarrow.int64())) for f in fields(GpuSample)])
+def columns(samples: Sequence[GpuSample]) -> dict[str, list[Any]]:
+    """Return samples as columns, in the order of `GpuSample`; ``pids`` are lists."""
     rows = [{**asdict(sample), "pids": None if sample.pids is None else list(sample.pids)} for sample in samples]
-    table = pyarrow.Table.from_pylist(rows, schema=schema)
-    _replace(path, lambda temporary: parquet.write_table(table, temporary))
-    return path, None
+    return {item.name: [row[item.name] for row in rows] for item in fields(GpuSample)}
 
 
-def _write_csv(samples: Sequence[GpuSample], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([item.name for item in fields(GpuSample)])
-        for sample in samples:
-            pids = "" if sample.pids is None else " ".join(map(str, sample.pids))
-            rows.writerow([*list(asdict(sample).values())[:-1], pids])
+def write(samples: Sequence[GpuSample], folder: Path, table: Callable[[Mapping[str, list[Any]], Path], None]) -> Path:
+    """Write samples as a whole.
+
+    Args:
+        samples: All of them.
+        folder: Of the run.
+        table: Writes columns as Parquet; that is the analysis' to do.
+    """
+    path = folder / "samples.parquet"
+    _replace(path, lambda temporary: table(columns(samples), temporary))
+    return path
 
 
 def _replace(path: Path, make: Callable[[Path], object]) -> None:

@@ -120,6 +120,12 @@ def find_vocabulary(workload: Workload, model: str | None) -> int:
         size = part.get("vocab_size") if isinstance(part, dict) else None
         if isinstance(size, int) and size > 0:
             return size
+    if model and Path(model).is_absolute() and not Path(model).exists():
+        raise ConfigError(
+            "the model is not there",
+            path=model,
+            hint=f"set server.model to its folder, or workloads.{workload.name}.vocabulary",
+        )
     raise ConfigError(
         f"workload {workload.name} needs the size of the model's vocabulary for its random token ids",
         hint=f"set workloads.{workload.name}.vocabulary",

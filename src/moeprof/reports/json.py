@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from moeprof.analyzers.claims.results import ClaimsResult
-from moeprof.analyzers.results import Diff, Report, to_json
+from moeprof.analyzers.plain import to_json
+from moeprof.analyzers.results import Diff, Report
 from moeprof.findings import JsonValue
 from moeprof.reports.outcome import Outcome
 

@@ -7,14 +7,10 @@ from collections.abc import Iterator, Sequence
 from moeprof.analyzers.kernel_metrics.results import ArmKernels, KernelMetricRow, KernelsResult, LayerChange, LayerShape
 from moeprof.reports.document import Column, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
-from moeprof.reports.units import NO_DATA, change
-from moeprof.wording import duration
+from moeprof.reports.kernel_metrics import NOTE, batch, changes_table, ns
+from moeprof.reports.units import NO_DATA
 
 _STAGES = ("w13", "w2", "fused", "moe_gemm")
-_NOTE = (
-    "kernels ran one at a time under Nsight Compute, on one rank, with random tokens and routing: durations compare kernels, "
-    "not servers"
-)
 _COLUMNS = (
     Column("batch", "number"),
     Column("stage"),
@@ -42,22 +38,22 @@ def kernels_page(result: KernelsResult, *, wide: bool = False) -> Page:
         title="moeprof kernels",
         facts=tuple((arm.arm, _arm(arm)) for arm in result.arms),
         sections=tuple(sections),
-        closing=_NOTE,
+        closing=NOTE,
     )
 
 
 def _layers(arms: Sequence[ArmKernels]) -> Table:
-    batches = sorted({row.batch for arm in arms for row in arm.layers}, key=lambda batch: (batch is None, batch or 0))
+    batches = sorted({row.batch for arm in arms for row in arm.layers}, key=lambda size: (size is None, size or 0))
     rows = []
-    for batch in batches:
+    for size in batches:
         for arm in arms:
-            found = next((row for row in arm.layers if row.batch == batch), None)
+            found = next((row for row in arm.layers if row.batch == size), None)
             cells = (
                 (NO_DATA, NO_DATA, NO_DATA)
                 if found is None
-                else (str(found.kernels), _ns(found.gemm_sum_ns), _ns(found.kernel_sum_ns))
+                else (str(found.kernels), ns(found.gemm_sum_ns), ns(found.kernel_sum_ns))
             )
-            rows.append((_batch(batch), arm.arm, *cells))
+            rows.append((batch(size), arm.arm, *cells))
     return Table(
         (
             Column("batch", "number"),
@@ -71,27 +67,15 @@ def _layers(arms: Sequence[ArmKernels]) -> Table:
 
 
 def _changes(base: str, candidate: str, rows: Sequence[LayerChange]) -> Section:
-    words = {"gemm_sum_ns": "expert GEMMs", "kernel_sum_ns": "all kernels"}
-    body = tuple(
-        (_batch(row.batch), words.get(row.figure, row.figure), _ns(row.base), _ns(row.candidate), change(row.ratio))
-        for row in rows
-    )
-    columns = (
-        Column("batch", "number"),
-        Column("figure"),
-        Column(base, "number"),
-        Column(candidate, "number"),
-        Column("change", "number"),
-    )
-    return Section(f"{base} -> {candidate}", (Table(columns, body),))
+    return Section(f"{base} -> {candidate}", (changes_table(base, candidate, rows),))
 
 
 def _row(row: KernelMetricRow) -> tuple[str, ...]:
     return (
-        _batch(row.batch),
+        batch(row.batch),
         row.stage,
         row.name,
-        _ns(row.duration_ns),
+        ns(row.duration_ns),
         _scaled(row.flops_per_s, 1e12, 1),
         _scaled(row.bytes_per_s, 1e12, 2),
         _share(row.tensor_pct),
@@ -116,14 +100,6 @@ def _arm(arm: ArmKernels) -> str:
 
 def _shape(shape: LayerShape) -> str:
     return f"{shape.experts} experts of {shape.hidden} x {shape.intermediate} in {shape.weights}, {shape.top_k} for each token"
-
-
-def _batch(batch: int | None) -> str:
-    return "unknown" if batch is None else str(batch)
-
-
-def _ns(value: float | None) -> str:
-    return NO_DATA if value is None else duration(round(value))
 
 
 def _scaled(value: float | None, unit: float, digits: int) -> str:

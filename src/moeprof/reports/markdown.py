@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import cycle
 
-from moeprof.reports.document import Column, Lines, Page, Section, Table
+from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.wording import safe, shorten_all
 
 _NAME_WIDTH = 80
+#: A comment on GitHub has 65536 characters at most.
+COMMENT = 65_000
+_CUT_OFF = "\n\n(cut here: a comment cannot be longer)\n"
 _SPECIAL = re.compile(r"([\\`*\[|~])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _CODE = re.compile(r"`([^`]+)`")
 _LINE_START = re.compile(r"^([-+#>])|^(\d+)([.)])(?=\s)")
@@ -33,8 +37,51 @@ def _paragraph(text: str) -> str:
     return _LINE_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
 
 
-def render(page: Page, *, wide: bool = False) -> str:
-    """Return a page as Markdown: heading, verdict, facts, then the sections; long ones folded."""
+def render(page: Page, *, wide: bool = False, limit: int | None = None) -> str:
+    """Return a page as Markdown: heading, verdict, facts, then the sections; long ones folded.
+
+    Args:
+        page: What to show; what matters most comes first in it.
+        wide: Shorten no name.
+        limit: Most characters, for a comment: long blocks lose their last rows, and say how many.
+    """
+    text = _render(page, wide=wide)
+    rows = _longest(page)
+    while limit is not None and len(text) > limit and rows > 1:
+        rows //= 2
+        text = _render(_cut(page, rows), wide=wide)
+    if limit is None or len(text) <= limit:
+        return text
+    return f"{text[: limit - len(_CUT_OFF)]}{_CUT_OFF}"  # names alone are too long
+
+
+def _longest(page: Page) -> int:
+    return max((len(_items(block)) for section in page.sections for block in section.blocks), default=0)
+
+
+def _items(block: Block) -> tuple[object, ...]:
+    return block.rows if isinstance(block, Table) else block.items
+
+
+def _cut(page: Page, most: int) -> Page:
+    """Return a page without the rows and sentences of each block beyond some first ones."""
+    sections = tuple(
+        replace(section, blocks=tuple(_cut_block(block, most) for block in section.blocks)) for section in page.sections
+    )
+    return replace(page, sections=sections)
+
+
+def _cut_block(block: Block, most: int) -> Block:
+    left = len(_items(block)) - most
+    if left <= 0:
+        return block
+    said = f"{left} more are not shown: a comment cannot be longer"
+    if isinstance(block, Table):
+        return replace(block, rows=block.rows[:most], notes=(*block.notes[:most], said))
+    return replace(block, items=(*block.items[:most], said))
+
+
+def _render(page: Page, *, wide: bool) -> str:
     parts = [f"## {escape(page.title)}"]
     if page.closing is not None:
         parts.append(f"**{escape(page.closing)}**")

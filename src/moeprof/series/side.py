@@ -16,7 +16,7 @@ from moeprof.store.folder import Store
 from moeprof.store.manifest import FILE, Manifest
 from moeprof.store.run import Run
 from moeprof.store.subject import find_run, store_root
-from moeprof.traces.benchmarks.files import files_in, passes, results_in
+from moeprof.traces.benchmarks.files import evaluations, files_in, passes, results_in
 from moeprof.traces.benchmarks.reading import read_results
 from moeprof.traces.benchmarks.results import EvaluationResult, ResultFile
 
@@ -122,7 +122,7 @@ def _of_path(path: str) -> Side:
         source=path,
         trace=_trace(parts, [file for file, _ in held]),
         samples=_samples(path, held),
-        evaluations=tuple((file, item) for file, found in held for item in found.evaluations),
+        evaluations=evaluations(held),
     )
 
 

@@ -32,21 +32,28 @@ _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
         REDACTED,
     ),
     (re.compile(r"(?i)\b(bearer|basic)(\s+)(?![\s<])[^\s\"',;]{6,}"), rf"\1\2{REDACTED}"),
-    (re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s/\"'<>]+|[^\s/:@\"'<>]+:[^\s@\"'<>]*)@"), rf"\1{REDACTED}@"),
+    (
+        re.compile(
+            r"([a-zA-Z][a-zA-Z0-9+.-]{0,30}://)(?:[^\s/\"'<>]{1,500}|[^\s/:@\"'<>]{1,200}:[^\s@\"'<>]{0,500}+)@"
+        ),
+        rf"\1{REDACTED}@",
+    ),
     (re.compile(rf"\bhf_(?!(?:{_HUB_WORDS})\b)[A-Za-z0-9_-]{{6,}}"), REDACTED),
     (re.compile(r"\bsk-[A-Za-z0-9_-]{6,}"), REDACTED),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|npm_|pypi-)[A-Za-z0-9_-]{6,}"), REDACTED),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}\b"), REDACTED),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"), REDACTED),
 )
-_NAME = rf"[\w.-]*(?:{_WORDS})[\w.-]*"
-_HEADER = re.compile(r"(?i)([\w-]*(?:authorization|cookie)[\w-]*\s*:\s*)[^\r\n\"'<]+")
+# A name is a whole run of its letters, taken at once: trying its parts would take the square of a long line, or worse.
+_HOLDS = rf"(?=[\w.-]*?(?:{_WORDS}))"
+_NAME = rf"(?<![\w.-]){_HOLDS}[\w.-]++"
+_HEADER = re.compile(r"(?i)((?<![\w-])(?=[\w-]*?(?:authorization|cookie))[\w-]++\s*:\s*+)[^\r\n\"'<]+")
 _ASSIGNED = re.compile(
     rf"""(?P<name>{_NAME})(?P<sign>\\?["']?\s*[=:]\s*)(?P<value>\[[^\]\n]*\]?|\\?"[^"\n]*"?|'[^'\n]*'?|[^\s,;&)}}\]"']+)""",
     re.IGNORECASE,
 )
 _OPTION = re.compile(
-    rf"""(?P<name>(?<![\w-])--?{_NAME})(?P<sign>\s+)(?P<value>(?!--)(?:"[^"\n]*"?|'[^'\n]*'?|[^\s"']+))""",
+    rf"""(?P<name>(?<![\w-])--?{_HOLDS}[\w.-]++)(?P<sign>\s+)(?P<value>(?!--)(?:"[^"\n]*"?|'[^'\n]*'?|[^\s"']+))""",
     re.IGNORECASE,
 )
 _WORD_ASSIGNED = re.compile(r"(?P<name>-{0,2}[\w.-]+)=(?P<value>.*)", re.DOTALL)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from moeprof.errors import UsageError
-from moeprof.store import disk, names, redact
+from moeprof.findings import JsonValue
+from moeprof.store import disk, names, redact, texts
 from moeprof.store.manifest import FILE, Manifest, file_entry
 from moeprof.store.run import Run
 
@@ -36,6 +38,7 @@ class RunWriter:
         self.block = block
         self.time = time
         self._root = root
+        self._known: tuple[str, ...] | None = None
         self._arm_folder = root / "runs" / arm
         self._open = True
         with disk.explained("make a folder for the run", self._arm_folder):
@@ -61,6 +64,16 @@ class RunWriter:
             if self.path.exists():
                 disk.remove_tree(self.path)
             self._tidy()
+
+    def hide(self, known: Collection[str]) -> None:
+        """Take secrets out of the run's texts, too, when it is stored or set aside: of what a server or client wrote.
+
+        The manifest then counts them under ``redactions``.
+
+        Args:
+            known: Secrets that are known, as `redact.secrets` finds them; others are found by name and by look.
+        """
+        self._known = tuple(known)
 
     def commit(self, manifest: Manifest) -> Run:
         """Make the folder a run: digests, files to the disk, manifest last, then the name.
@@ -92,7 +105,8 @@ class RunWriter:
         Raises:
             StoreWriteError: When the disk is full or does not allow it; the folder stays open then.
         """
-        clean = redact.text(reason, known=() if manifest is None else redact.secrets(manifest.env))
+        known = (*(self._known or ()), *(() if manifest is None else redact.secrets(manifest.env)))
+        clean = redact.text(reason, known=known)
         note = {"schema": FAILED_SCHEMA, "arm": self.arm, "block": self.block, "time": self.time, "reason": clean}
         folder = self._root / "failed"
         with disk.explained("set the failed run aside", self.path):
@@ -100,6 +114,8 @@ class RunWriter:
             if manifest is not None:
                 self._check(manifest)
                 self._write_manifest(replace(manifest, outcome="failed", reason=clean))
+            elif self._known is not None:
+                texts.clean_texts(self.path, self._known)
             disk.write_synced(self.path / FAILED_FILE, json.dumps(note, indent=2, sort_keys=True) + "\n")
             final = _rename_free(self.path, folder / f"{self.arm}-{self.time}")
             self._open = False
@@ -116,12 +132,15 @@ class RunWriter:
             )
 
     def _write_manifest(self, manifest: Manifest) -> Manifest:
+        if self._known is not None:
+            found: dict[str, JsonValue] = {**texts.clean_texts(self.path, self._known)}
+            manifest = replace(manifest, extra={**manifest.extra, "redactions": found})
         files = dict(manifest.files)
         for path in disk.files_below(self.path):
             name = path.relative_to(self.path).as_posix()
             if name != FILE and name not in files:
                 files[name] = file_entry(path)
-        stored = replace(manifest, files=files).redacted()
+        stored = replace(manifest, files=files).redacted(known=self._known or ())
         text = stored.to_json()
         disk.sync_tree(self.path)
         disk.write_synced(self.path / FILE, text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moeprof.errors import InputNotFoundError, TraceEmptyError, TraceTruncatedError, UnsupportedFormatError
 from moeprof.findings import Finding
+from moeprof.pipes import is_pipe, refuse_pipe
 from moeprof.traces import formats, kineto
 from moeprof.traces.nsys.export import is_export, table_files
 from moeprof.wording import listed
@@ -77,6 +78,7 @@ def find(path: str) -> Found:
             found, others = _folder(where, prefix)
             left_out += others
         elif _exists(part):
+            refuse_pipe(where)
             found = [TraceFile(where, where.name)]
             named.add(where)
         else:
@@ -150,6 +152,8 @@ def _reason(entry: Path) -> str | None:
     """Return why an entry of a folder is left out, or None for a trace by its name."""
     if _is_tables(entry):
         return None
+    if is_pipe(entry):
+        return "a named pipe"
     if entry.is_dir():
         return "graph-capture traces" if entry.name == "capture_traces" else "a sub-folder"
     if reason := next((reason for pattern, reason in _NOT_RANKS if pattern.search(entry.name)), None):

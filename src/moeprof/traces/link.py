@@ -113,15 +113,12 @@ def _calls(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 def as_calls(events: pl.DataFrame) -> pl.DataFrame:
     """Sort and number host calls, and tell by their names what they launch."""
-    kinds = schema.strings(events, "name")
-    enum = events.schema["name"]
-    graph = kinds.filter(kinds.str.contains(_GRAPH, literal=True)).cast(enum)
-    makes_kernel = kinds.filter(kinds.str.contains(_MAKES_KERNEL)).cast(enum)
-    return events.sort("start_ns", "event", nulls_last=True).with_columns(
+    calls = events.sort("start_ns", "event", nulls_last=True)
+    return calls.with_columns(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("launch"),
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
-        pl.col("name").is_in(graph.implode()).alias("is_graph"),
-        pl.col("name").is_in(makes_kernel.implode()).alias("is_kernel_launch"),
+        schema.where(calls["name"], lambda names: names.str.contains(_GRAPH, literal=True)).alias("is_graph"),
+        schema.where(calls["name"], lambda names: names.str.contains(_MAKES_KERNEL)).alias("is_kernel_launch"),
     )
 
 

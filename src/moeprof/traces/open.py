@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from moeprof.errors import DuplicateRankError, NotATraceError, UnsupportedFormatError
+from moeprof.errors import DuplicateRankError, NotATraceError, TraceEmptyError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.store.subject import find_run
 from moeprof.traces import cache as entries
@@ -75,6 +75,12 @@ def open_trace(
     """
     source = os.fspath(path)
     run = find_run(source, store)
+    if run is not None and not run.has_traces and run.manifest.extra.get("ingested") is True:
+        raise TraceEmptyError(
+            f"{run.name} holds no trace, only what was ingested",
+            path=str(run.path),
+            hint="moeprof diff compares its timed passes and evaluations; moeprof ingest takes traces as well",
+        )
     found = folder.find(source if run is None else str(run.path))
     keep = None if categories is None else frozenset(categories)
     read = _read_all(found, recover=recover, keep=keep, cached=cache)
@@ -82,6 +88,7 @@ def open_trace(
     traces = [trace for result in read if not isinstance(result, _Failed) for trace in result]
     if not traces:
         raise failed[0].error
+    traces = _told_apart(traces)
     _refuse_duplicates(traces, found.files)
     left_out = [*found.left_out, *(LeftOut(item.file.source, item.error.message) for item in failed)]
     findings = [*folder.finding(left_out), *_ranks_unknown(traces)]
@@ -201,6 +208,24 @@ def _rank_trace(key: str | None, file: TraceFile, tables: KinetoTables, *, share
         findings=tuple(replace(finding, rank=key) for finding in findings),
         partial=tables.partial,
     )
+
+
+def _told_apart(traces: list[RankTrace]) -> list[RankTrace]:
+    """Put the file's name before keys that several files give to ranks of theirs, such as the first device of each node."""
+    sources: dict[str | None, set[str]] = {}
+    for trace in traces:
+        sources.setdefault(trace.key, set()).add(trace.source)
+    several = {trace.source for trace in traces if sum(trace.source == other.source for other in traces) > 1}
+    clashing = {source for names in sources.values() if len(names) > 1 and names <= several for source in names}
+    return [
+        _renamed(trace, f"{formats.stem(Path(trace.source).name)}_{trace.key}") if trace.source in clashing else trace
+        for trace in traces
+    ]
+
+
+def _renamed(trace: RankTrace, key: str) -> RankTrace:
+    findings = (replace(found, rank=key) if found.rank == trace.key else found for found in trace.findings)
+    return replace(trace, key=key, findings=tuple(findings))
 
 
 def _refuse_duplicates(traces: list[RankTrace], files: Sequence[TraceFile]) -> None:

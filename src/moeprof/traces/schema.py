@@ -7,6 +7,7 @@ schema below says `polars.Enum` without categories, any Enum conforms.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import polars as pl
@@ -129,6 +130,19 @@ def conforms(frame: pl.DataFrame, schema: Schema) -> bool:
 def empty(schema: Schema) -> pl.DataFrame:
     """Return a frame of no rows with a schema's columns."""
     return pl.DataFrame(schema={name: pl.Enum([]) if dtype is ANY_ENUM else dtype for name, dtype in schema.items()})
+
+
+def where(column: pl.Series, test: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Test an Enum column, once for each string that occurs in it. False where it is null.
+
+    Example:
+        >>> where(pl.Series(["a", "b", "a"], dtype=pl.Enum(["a", "b"])), lambda texts: texts == "a").to_list()
+        [True, False, True]
+    """
+    # Only texts that occur are looked at: the Enum may have a million.
+    distinct = column.unique().drop_nulls()
+    found = distinct.to_physical().filter(test(distinct.cast(pl.String)))
+    return column.to_physical().is_in(found.implode()).fill_null(value=False)
 
 
 def strings(frame: pl.DataFrame, column: str) -> pl.Series:

@@ -26,6 +26,7 @@ TABLES = {
     "sampler": keys.SAMPLER,
     "compare": keys.COMPARE,
     "store": keys.STORE,
+    "gate": keys.GATE,
     "arms.NAME.expect": keys.EXPECT,
 }
 DEFAULTS: dict[str, Mapping[str, object]] = {

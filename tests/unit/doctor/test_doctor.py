@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from moeprof import nsight
 from moeprof.cli import main
 from moeprof.doctor import machine, software
 from moeprof.doctor.check import Check, Result, run_all
@@ -98,14 +99,36 @@ def test_nsys_and_nvtx(
     assert (found.state, f"nsys {nsys}" in found.what) == (state, True)
 
 
-def test_ncu_and_the_nsys_it_brings(programs: Path) -> None:
-    # GIVEN an ncu that brings an nsys THEN the importer that it lacks is warned of, until it is there
+def test_the_nsys_that_nsight_compute_brings(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN Nsight Compute's layout, with an nsys and no importer THEN recordings could not become reports
+    host = programs / "compute" / "2025.3.1" / "host"
+    program(host / "target-linux-x64" / "nsys", "NVIDIA Nsight Systems version 2025.3.1.0")
+    monkeypatch.setattr(nsight, "_PLACES", {"nsys": ((programs / "compute", "host/target-linux-x64/nsys"),)})
+    assert (result(software.checks(), "nsys").state) == "warn"
+    # GIVEN the importer in another folder of it THEN moeprof helps itself
+    importer = host / "linux-desktop-x64" / "QdstrmImporter"
+    program(importer, "")
+    found = result(software.checks(), "nsys")
+    assert (found.state, "which moeprof starts for it" in found.what) == ("ok", True)
+    # GIVEN one whose libraries are not there THEN they are named, with the cure
+    monkeypatch.setattr(nsight, "missing_libraries", lambda path: ("libdw.so.1",) if path == str(importer) else ())
+    found = result(software.checks(), "nsys")
+    assert (found.state, "libdw.so.1" in found.what, "LD_LIBRARY_PATH" in str(found.cure)) == ("warn", True, True)
+
+
+def test_ncu_and_the_driver_that_needs_a_newer_one(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN an ncu of 2025 alone, and beside nsight-python 0.9 and 1.1
     program(programs / "ncu", "Version 2025.3.1.0 (build 1) (public-release)")
-    assert result(software.checks(), "ncu") == Result("ok", "ncu 2025.3.1")
-    program(programs / "host" / "target-linux-x64" / "nsys", "")
-    assert result(software.checks(), "ncu").state == "warn"
-    program(programs / "host" / "host-linux-x64" / "QdstrmImporter", "")
-    assert result(software.checks(), "ncu") == Result("ok", "ncu 2025.3.1")
+    for installed, state in ((None, "ok"), ("0.9.6", "ok"), ("1.1.0", "warn")):
+        packages(monkeypatch, **({} if installed is None else {"nsight_python": installed}))
+        # THEN the pair that does not work is warned of
+        assert result(software.checks(), "ncu").state == state
+
+
+def test_libraries_that_the_loader_does_not_find(tmp_path: Path) -> None:
+    # GIVEN a real program, and something that is none THEN nothing is missing
+    assert nsight.missing_libraries(sys.executable) == ()
+    assert nsight.missing_libraries(str(tmp_path / "absent")) == ()
 
 
 def test_programs_that_are_not_there(programs: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -179,6 +181,18 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"a.txt": f"{HEADER}\nSuccessful requests:  4\nBenchmark duration (s):  nan\n"}, [], "is nan, not a number"),
         ({"a.txt": report(1.0), "a.json": '{"duration": 1.0, "completed": 64, "failed": 0, "output_throughput": 7.0}'},
          [], "a.txt and a.json share a name and disagree: output_throughput is 1.00 and 7.0"),
+        ({"a.txt": report(7142.5).replace("7142.50", "7 142.50")}, [], "is '7 142.50', not one number"),
+        ({"a.txt": report(7142.5).replace("7142.50", "7142.50 tok/s")}, [], "is '7142.50 tok/s', not one number"),
+        ({"a.txt": report(-1.0)}, [], "Output token throughput (tok/s) is -1.0, below zero"),
+        ({"a.txt": report(1.0).replace(":   64", ":   64.5")}, [], "Successful requests is 64.5, not a whole number"),
+        ({"a.txt": report(1.0).replace("(s):   1.00", "(s):   0.00")}, [], "the duration is 0.00 s"),
+        ({"a.txt": report(7142.5)[:-54]}, [], "the text ends within a number: output_throughput is 714"),
+        ({"a.json": '{"duration": 1.0, "completed": 4, "output_throughput": "7.0"}'}, [], "is 7.0, not a number"),
+        ({"a.json": '{"duration": 1.0, "completed": 4, "output_throughput": 7.0, "mean_ttft_ms": -1}'}, [], "below zero"),
+        ({"a.json": '{"duration": 1.0, "completed": 4, "output_throughput": 7.0, "completed": 5}'}, [], "stands twice"),
+        ({"a.json": "[]"}, [], "the file holds an empty list"),
+        ({"a.json": '{"accuracy": 0.5, "num_questions": 4, "correct": [1, 1, 1, 1]}'}, [], "marked as right"),
+        ({"a.json": '{"accuracy": 0.9, "num_questions": 10, "invalid_rate": 0.5}'}, [], "more than 10 questions"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(
@@ -255,3 +269,101 @@ def test_secrets_stay_out_of_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(value))
     assert call("ingest", "a.json", "--arm", "x")[0] == 0
     assert "hf_abcdefghij" not in (Store(Path(".moeprof")).runs("x")[0].path / "manifest.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: ("\ufeff" + text).encode("utf-16-le"),
+        lambda text: ("[rank0]: a warning {\n" + text).encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: gzip.compress(text.encode()),
+    ],
+    ids=["utf-16", "bracket", "crlf", "gzip"],
+)
+def test_the_same_pass_in_another_dress(change: Callable[[str], bytes], tmp_path: Path) -> None:
+    # GIVEN an output of which the bytes differ, and the figures do not
+    (tmp_path / "dressed.txt").write_bytes(change(report(1.0)))
+    # WHEN it is ingested THEN it is read
+    assert call("ingest", "dressed.txt", "--arm", "x")[0] == 0
+    # AND what it tells is not taken a second time, in another block either
+    (tmp_path / "plain.txt").write_text(report(1.0))
+    code, _, err = call("ingest", "plain.txt", "--arm", "x", "--block", "2")
+    assert (code, "tells of the pass that is stored as bench/dressed.txt" in err) == (2, True)
+
+
+def test_text_after_its_json_is_no_second_pass(tmp_path: Path) -> None:
+    # GIVEN a stored JSON WHEN the text of the same pass comes later THEN it is refused
+    assert call("ingest", str(SAMPLES / "bench" / "h200_base_pass0.json"), "--arm", "x")[0] == 0
+    code, _, err = call("ingest", str(SAMPLES / "bench" / "h200_base_pass0.txt"), "--arm", "x", "--block", "1")
+    assert (code, "tells of the pass that is stored" in err) == (2, True)
+
+
+def test_a_log_with_a_report_and_an_evaluation(tmp_path: Path) -> None:
+    # GIVEN one log of both programs, in either order
+    evaluated = (SAMPLES / "gsm8k" / "decode_base.txt").read_text()
+    bench = (SAMPLES / "decode" / "base0_pass0.txt").read_text()
+    other = (SAMPLES / "decode" / "base0_pass1.txt").read_text()
+    (tmp_path / "a.txt").write_text(f"{bench}\n{evaluated}")
+    (tmp_path / "b.txt").write_text(f"{evaluated}\n{other}")
+    # WHEN both are ingested THEN neither part is lost, and no figure of the one stands among the other's
+    assert call("ingest", "a.txt", "--arm", "a")[1].endswith("1 pass, 1 evaluation\n")
+    assert call("ingest", "b.txt", "--arm", "b")[1].endswith("1 pass, 1 evaluation\n")
+    found = json.loads(call("diff", "a", "b", "--format", "json")[1])
+    assert {row["metric"] for row in found["serving"] if row["gates"]} == {
+        "output_throughput", "median_tpot_ms", "median_ttft_ms",
+    }  # fmt: skip
+    assert [row["base"]["correct"] for row in found["accuracy"]] == [[[1209, 1210]]]
+    assert "metrics-undeclared" not in {item["slug"] for item in found["findings"]}
+
+
+def test_keys_in_any_order(tmp_path: Path) -> None:
+    # GIVEN a JSON whose telling keys stand behind a long list
+    full = json.loads((SAMPLES / "bench" / "h200_base_pass0.json").read_text())
+    (tmp_path / "late.json").write_text(json.dumps({"generated_texts": ["x" * 100_000], **full}))
+    # WHEN it is ingested THEN it is the pass that it is
+    assert call("ingest", "late.json", "--arm", "x")[0] == 0
+
+
+def test_a_report_on_what_holds_no_trace() -> None:
+    # GIVEN an arm with timed passes only WHEN a report is asked for THEN the error says what there is, and what to do
+    assert call("ingest", str(SAMPLES / "decode" / "base0_pass0.txt"), "--arm", "x")[0] == 0
+    code, _, err = call("report", "x")
+    assert (code, "holds no trace, only what was ingested" in err, "moeprof diff" in err) == (2, True, True)
+
+
+def test_text_and_json_of_an_evaluation_are_one(tmp_path: Path) -> None:
+    # GIVEN both outputs of one evaluation
+    (tmp_path / "run.txt").write_text((SAMPLES / "gsm8k" / "decode_base.txt").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({"accuracy": 1210 / 1319, "num_questions": 1319}))
+    # WHEN they are ingested THEN it is one run, with the count of the JSON
+    assert call("ingest", "run.txt", "run.json", "--arm", "x")[1].endswith("1 evaluation\n")
+    found = json.loads(call("diff", "x", "x", "--format", "json")[1])
+    assert [row["base"]["correct"] for row in found["accuracy"]] == [[[1210, 1210]]]
+    # AND where they disagree, neither is believed
+    (tmp_path / "run.json").write_text(json.dumps({"accuracy": 0.5, "num_questions": 1319}))
+    code, _, err = call("ingest", "run.txt", "run.json", "--arm", "y")
+    assert (code, "the JSON of its name disagree" in err) == (2, True)
+
+
+def test_a_device_is_no_file() -> None:
+    # GIVEN a device that never ends WHEN it is named THEN it is refused before anything is read
+    code, _, err = call("ingest", "/dev/zero", "--arm", "x")
+    assert (code, "a device or a pipe, not a file" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "arm"),
+    [
+        (r"(?P<arm>.+)_pass\d+\.txt", "base12"),
+        (r"(?P<arm>\w+?)(?P<block>\d+)_pass(?P<pass>\d+)\.txt", "base"),
+        (r"(?P<arm>[^/]+)/base.+", "results"),
+    ],
+)
+def test_a_pattern_takes_no_more_of_a_path_than_it_needs(pattern: str, arm: str, tmp_path: Path) -> None:
+    # GIVEN a file in a folder, and a pattern that could swallow the folder's name
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "base12_pass3.txt").write_text(report(1.0))
+    # WHEN it is ingested THEN the name of the file counts first, and folders only where the pattern asks for them
+    code, out, _ = call("ingest", "results/base12_pass3.txt", "--pattern", pattern)
+    assert (code, out.split("/")[0]) == (0, f"stored {arm}")

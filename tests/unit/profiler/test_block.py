@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from moeprof.commands.capturing import TraceAnalysis, gates
@@ -21,7 +24,8 @@ from moeprof.errors import (
     WindowFailedError,
 )
 from moeprof.profiler import failure
-from moeprof.profiler.block import Order, Seen, capture
+from moeprof.profiler.block import capture
+from moeprof.profiler.order import Order, Seen
 from moeprof.profiler.progress import Loading, log_text, pass_line
 from moeprof.profiler.results import PassResult
 from moeprof.profiler.signals import Terminated
@@ -36,12 +40,6 @@ backend = "command"
 command = ["/bin/sh", "-c", "{script}", "{{traces}}"]
 
 [arms.base]
-
-[workloads.none]
-kind = "decode"
-input_len = 1
-output_len = 1
-concurrency = [1]
 
 [gates]
 required = []
@@ -63,6 +61,9 @@ class Looking:
             raise self.error
         return Seen({}, {}, None)
 
+    def table(self, columns: Mapping[str, list[Any]], path: Path) -> None:
+        raise AssertionError("nothing is sampled")
+
     def normalise(self, traces: Path, events: Path) -> None:
         events.mkdir()
 
@@ -70,7 +71,7 @@ class Looking:
 def program(folder: Path, script: str = "true") -> Order:
     """Return an order to run a shell script to its end."""
     config: Config = load(folder, PROGRAM.format(script=script))
-    return Order(config, config.arms["base"], config.workloads["none"])
+    return Order(config, config.arms["base"], None)
 
 
 def test_a_program_runs_to_its_end(tmp_path: Path) -> None:
@@ -227,6 +228,28 @@ def test_who_was_asked_to_end_says_so(number: signal.Signals, code: int) -> None
     # WHEN a signal ended the run THEN the code is the shell's for it; Ctrl-C keeps its own
     assert describe(Terminated(number), debug=False) == (code, f"moeprof: ended by {number.name}\n")
     assert describe(KeyboardInterrupt(), debug=False) == (130, "moeprof: interrupted\n")
+
+
+def test_an_interrupted_block_says_what_became_of_it(tmp_path: Path) -> None:
+    # GIVEN a block that was begun WHEN it is interrupted THEN its folder is set aside, and the one line says where
+    ended = Terminated(signal.SIGTERM)
+    with Store(tmp_path).begin("base", 0) as writer:
+        failure.interrupted(writer, ended, keep=True)
+    (folder,) = (tmp_path / "failed").iterdir()
+    said = f"moeprof: ended by SIGTERM; nothing was stored; what the block left lies in {folder}\n"
+    assert describe(ended, debug=False) == (143, said)
+    # AND one that click wrapped says it as well
+    wrapped = click.Abort()
+    wrapped.__cause__ = ended
+    assert describe(wrapped, debug=False) == (143, said)
+    # GIVEN one that was not begun, or whose folder is gone THEN nothing is kept, and only that is said
+    for keep in (False, True):
+        early = KeyboardInterrupt()
+        with Store(tmp_path / "other").begin("base", 0) as writer:
+            if keep:
+                writer.discard()
+            failure.interrupted(writer, early, keep=keep)
+        assert describe(early, debug=False) == (130, "moeprof: interrupted; nothing was stored\n")
 
 
 def test_notes_cannot_steer_the_terminal() -> None:

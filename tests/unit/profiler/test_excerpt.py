@@ -60,6 +60,16 @@ def test_no_log_has_no_end(tmp_path: Path) -> None:
         ("torch.OutOfMemoryError: CUDA out of memory. Tried\n", "torch.OutOfMemoryError: CUDA out of memory. Tried"),
         ("KeyError: 'first'\nOSError: second", "OSError: second"),
         ("INFO all is well", None),
+        (
+            "(APIServer pid=30500) WARNING 12-01 06:03:28 [system_utils.py:255] Found ulimit of 20000. "
+            "This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.",
+            None,
+        ),
+        (
+            "2026-11-30 12:00:01,123 INFO retried after ConnectionError: refused\nValueError: bad\nINFO: KeyError: x",
+            "ValueError: bad",
+        ),
+        ("(EngineCore pid=1) ERROR 12-01 06:03:28 [core.py:1] ValueError: bad", "ValueError: bad"),
     ],
 )
 def test_the_cause_is_the_last_error_that_names_one(tmp_path: Path, text: str, expected: str | None) -> None:

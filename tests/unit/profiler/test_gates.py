@@ -154,6 +154,28 @@ def test_an_arm_that_names_nothing_to_prove_cannot_fail_to_prove_it() -> None:
         assert result in gates.outcome([result])
 
 
+@pytest.mark.parametrize(
+    ("iterations", "outcome"),
+    [(None, "no-data"), ({"a": 20, "b": 20}, "pass"), ({"a": 20, "b": 19}, "fail"), ({"a": 0}, "pass")],
+)
+def test_traces_that_a_program_wrote_itself(iterations: dict[str, int] | None, outcome: str) -> None:
+    # GIVEN a program without requests and without a window WHEN its traces are judged
+    evidence = gates.Evidence(None, iterations=iterations, program=True)
+    # THEN ranks must agree, and only that is required of it
+    required = [result for result in gates.judge(evidence, Gates()) if result.required]
+    assert [(result.name, result.outcome) for result in required] == [("traces-complete", outcome)]
+
+
+def test_the_first_of_two_arms_has_nothing_to_differ_from() -> None:
+    # GIVEN that arms must differ
+    wanted = Gates(required=("arms-differ",))
+    # WHEN the other arm is not known yet THEN it is not required; known, it is
+    first = gates.Evidence(WORK, kernels={"moe_gemm": 84})
+    assert gates.outcome(gates.judge(first, wanted)) == []
+    second = replace(first, other_kernels={"moe_gemm": 84})
+    assert [r.name for r in gates.outcome(gates.judge(second, wanted))] == ["arms-differ"]
+
+
 def test_the_figures_of_a_failure() -> None:
     # WHEN token counts are wrong THEN the manifest says which pass and by how much
     result = gates.judge(gates.Evidence(WORK, passes=[Pass(), raw(total_output_tokens=39)]), Gates())[1]

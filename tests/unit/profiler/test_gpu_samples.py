@@ -8,8 +8,10 @@ import sys
 import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from moeprof.commands.capturing import TraceAnalysis
 from moeprof.profiler import gpu_samples
 from moeprof.profiler.gpu_samples import GpuSample, Sampler, SampleSummary, summary, tree, write
 
@@ -76,31 +78,30 @@ def test_without_the_package_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) 
     assert (sampler.samples, sampler.reason) == ((), "nvidia-ml-py is not installed")
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_samples_become_parquet_whatever_is_not_told(tmp_path: Path) -> None:
     # GIVEN samples, one with little in it WHEN they are written THEN Parquet holds them, and nothing else is left
-    parquet = pytest.importorskip("pyarrow.parquet")
-    samples = [sample(1.5), GpuSample(2.0, 1, None, None, None, None, None, None, None, None)]
-    path, note = write(samples, tmp_path)
-    assert (path.name, note, [item.name for item in tmp_path.iterdir()]) == (
-        "samples.parquet",
-        None,
-        ["samples.parquet"],
-    )
-    rows = parquet.read_table(path).to_pylist()
+    empty = GpuSample(2.0, 1, None, None, None, None, None, None, None, None)
+    path = write([sample(1.5, pids=(10, 11)), empty], tmp_path, TraceAnalysis().table)
+    assert [item.name for item in tmp_path.iterdir()] == ["samples.parquet"]
+    rows = pl.read_parquet(path).to_dicts()
     assert rows[0] == {"time": 1.5, "gpu": 0, "uuid": "GPU-0", "sm_mhz": 1980, "memory_mhz": 3201, "power_mw": 192450,
-                       "temperature_c": 38, "memory_bytes": 88520, "utilisation": 97, "pids": [10]}  # fmt: skip
-    assert rows[1]["pids"] is None
+                       "temperature_c": 38, "memory_bytes": 88520, "utilisation": 97, "pids": [10, 11]}  # fmt: skip
+    assert rows[1] == dict.fromkeys(rows[0]) | {"time": 2.0, "gpu": 1}
+    # AND types do not depend on what was told
+    types = pl.read_parquet_schema(write([empty], tmp_path, TraceAnalysis().table))
+    expected = [pl.Float64(), pl.String(), pl.Int64(), pl.List(pl.Int64())]
+    assert [types[name] for name in ("time", "uuid", "sm_mhz", "pids")] == expected
 
 
-def test_csv_where_pyarrow_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # GIVEN no pyarrow WHEN samples are written THEN CSV has the same columns, and a note says so
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    path, note = write([sample(1.5, pids=(10, 11))], tmp_path)
-    assert note == "pyarrow is not installed: samples are stored as CSV"
-    assert path.read_text() == (
-        "time,gpu,uuid,sm_mhz,memory_mhz,power_mw,temperature_c,memory_bytes,utilisation,pids\n"
-        "1.5,0,GPU-0,1980,3201,192450,38,88520,97,10 11\n"
-    )
+def test_samples_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    # WHEN the writer is refused THEN no half-written file lies there
+    def refuse(_: object, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write([sample(1)], tmp_path, refuse)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_tree_of_a_process() -> None:

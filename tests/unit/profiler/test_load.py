@@ -71,10 +71,14 @@ def test_the_vocabulary_is_the_workloads_or_the_models(tmp_path: Path) -> None:
     assert find_vocabulary(Workload("w", "decode", 1, 1, vocabulary=5), str(tmp_path)) == 5
     assert find_vocabulary(DECODE, str(tmp_path)) == 1024
     assert find_vocabulary(DECODE, str(nested)) == 77
-    for model in (None, "org/model", str(tmp_path / "none")):
+    for model in (None, "org/model"):
         with pytest.raises(ConfigError) as caught:
             find_vocabulary(DECODE, model)
         assert caught.value.hint == "set workloads.decode.vocabulary"
+    # AND a folder that is not there is the better reason
+    with pytest.raises(ConfigError, match="the model is not there") as caught:
+        find_vocabulary(DECODE, str(tmp_path / "none"))
+    assert caught.value.path == str(tmp_path / "none")
 
 
 METRICS = """# TYPE vllm:spec_decode_num_drafts_total counter

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from moeprof import nsight
 from moeprof.errors import (
     InputNotFoundError,
     NotATraceError,
@@ -128,7 +129,7 @@ def test_a_report_without_anything_that_reads_it_says_how_to_export_it(
     file = tmp_path / "k.ncu-rep"
     file.write_bytes(b"NVR\0rest")
     monkeypatch.setattr(report, "reader", lambda: None)
-    monkeypatch.setattr(report, "find_ncu", lambda: None)
+    monkeypatch.setattr(nsight, "find", lambda _: None)
     # WHEN it is opened THEN the cure is named
     with pytest.raises(UnsupportedFormatError) as caught:
         open_kernel_metrics(file)
@@ -143,7 +144,7 @@ def test_a_report_is_read_through_an_ncu_that_prints_it(tmp_path: Path, monkeypa
     program.write_text(f'#!/bin/sh\n[ "$1 $2" = "--import {file}" ] && cat {RAW}\n')
     program.chmod(0o755)
     monkeypatch.setattr(report, "reader", lambda: None)
-    monkeypatch.setattr(report, "find_ncu", lambda: str(program))
+    monkeypatch.setenv("MOEPROF_NCU", str(program))
     # WHEN it is opened THEN its kernels are those of the page
     assert open_kernel_metrics(file).kernels.equals(open_kernel_metrics(RAW).kernels)
 
@@ -156,7 +157,7 @@ def test_an_ncu_that_refuses_a_report_is_quoted(tmp_path: Path, monkeypatch: pyt
     program.write_text("#!/bin/sh\necho '==ERROR== Could not open report file'\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(report, "reader", lambda: None)
-    monkeypatch.setattr(report, "find_ncu", lambda: str(program))
+    monkeypatch.setenv("MOEPROF_NCU", str(program))
     # WHEN it is opened THEN its own words are in the error
     with pytest.raises(UnsupportedFormatError, match="Could not open report file"):
         open_kernel_metrics(file)

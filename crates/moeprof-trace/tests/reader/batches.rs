@@ -61,7 +61,7 @@ fn batches_one_after_the_other_are_the_file() {
     // THEN the batches have all rows, and what is left has the rest
     let rest = rest.unwrap().unwrap();
     assert!(batches.len() > 5, "{}", batches.len());
-    assert_eq!(joined(&batches, |batch| &batch.events), rows(&whole.events));
+    assert_eq!(joined(&batches, |batch| &batch.events[0]), rows(&whole.events));
     assert_eq!(joined(&batches, |batch| &batch.names), rows(std::slice::from_ref(&whole.names)));
     assert_eq!(joined(&batches, |batch| &batch.tracks), rows(std::slice::from_ref(&whole.tracks)));
     assert_eq!(joined(&batches, |batch| &batch.device_args), rows(&whole.device_args.to_batches().unwrap()));
@@ -92,7 +92,7 @@ fn an_error_comes_after_the_batches_before_it() {
     let file = Written::new("bad", text.as_bytes());
     let mut events = 0;
     let error = read_kineto_batches(&file.0, &ReadOptions::new().chunk_bytes(3000), 100, |batch| {
-        events += batch.events.num_rows();
+        events += batch.events[0].num_rows();
         true
     });
     assert_eq!(error.unwrap_err().slug(), "trace-malformed");

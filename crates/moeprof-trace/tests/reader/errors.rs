@@ -183,3 +183,14 @@ fn known_formats_are_named() {
     let error = moeprof_trace::read_kineto_from(&b"PAR1"[..], &ReadOptions::new()).expect_err("no trace");
     assert!(matches!(error, TraceError::Unsupported { format: "Parquet", .. }), "{error}");
 }
+
+#[test]
+fn the_cause_of_a_long_bad_word_does_not_depend_on_how_the_text_arrives() {
+    // GIVEN words that look like numbers only far behind their beginning; `refuse` reads them whole and in pieces
+    for word in
+        ["infinityfoot5", "xyzxyzxyzxyzxyz.5", "nanananananana-1", "truefalsenull9", "-infinity5", "1infinity99999"]
+    {
+        let (slug, _, _) = refuse(events(&format!("{{\"ts\": {word}}}")));
+        assert_eq!(slug, "trace-malformed", "{word}");
+    }
+}

@@ -97,3 +97,23 @@ fn a_thread_that_inflates_beside_tells_the_same() {
     }
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn what_comes_out_of_damaged_data_is_the_same_with_a_thread_beside() {
+    // GIVEN compressed data with one bit wrong, at many places
+    let list: Vec<String> = (0..20_000).map(|index| format!(r#"{{"name":"n{}"}}"#, index * index % 7919)).collect();
+    let zipped = zip(events(&list.join(",")).as_bytes());
+    let path = std::env::temp_dir().join(format!("moeprof-damaged-{}.json.gz", std::process::id()));
+    for at in (20..zipped.len()).step_by(zipped.len() / 40) {
+        let mut damaged = zipped.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &damaged).unwrap();
+        // WHEN what can be had of it is read by one thread and by two, THEN it is the same
+        let [one, two] = [1, 2].map(|threads| {
+            let options = moeprof_trace::ReadOptions::new().recover(true).threads(threads).parts_from(1);
+            crate::outcome(&moeprof_trace::read_kineto(&path, &options))
+        });
+        assert!(one == two, "{at}");
+    }
+    std::fs::remove_file(path).unwrap();
+}

@@ -13,9 +13,9 @@ from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.claims.written import WrittenClaim
 from moeprof.analyzers.serving.metrics import Metric, Metrics
 from moeprof.analyzers.serving.results import ArmSamples, ServingSample
-from moeprof.analyzers.serving.samples import gated
+from moeprof.analyzers.serving.samples import failure, gated
 from moeprof.findings import Finding
-from moeprof.wording import listed
+from moeprof.wording import listed, plural
 
 _HUNDRED = Fraction(100)
 _COUNTS: dict[str, Callable[[ServingSample], int | None]] = {
@@ -53,7 +53,13 @@ def check(claims: Sequence[WrittenClaim], base: ArmSamples, candidate: ArmSample
         metrics: The registry.
     """
     before, after = gated(base), gated(candidate)
-    rows = tuple(_row(claim, before, after, metrics) for claim in claims)
+    rows = tuple(
+        # What all passes are said to have is held against all passes, those included that a gate took out.
+        _exact(claim, _chosen(claim, base), _chosen(claim, candidate))
+        if claim.statistic in ("each", "count")
+        else _row(claim, before, after, metrics)
+        for claim in claims
+    )
     found = [contradiction(sample) for sample in (*before.samples, *after.samples)]
     return Checked(rows, tuple(item.finding() for item in found if item is not None))
 
@@ -76,8 +82,6 @@ def _row(claim: WrittenClaim, base: ArmSamples, candidate: ArmSamples, metrics: 
     points = {sample.workload.point for sample in (*before, *after)}
     if len(points) > 1:
         return _result(claim, "no_data", f"which workload? there are {listed(sorted(points))}", None)
-    if claim.statistic in ("each", "count"):
-        return _exact(claim, before, after)
     metric = metrics.find(claim.metric)
     assert metric is not None  # a claim about an unknown metric is refused when it is read
     readings = _readings(claim, metric, metrics, before, after)
@@ -116,7 +120,10 @@ def _exact(claim: WrittenClaim, before: Sequence[ServingSample], after: Sequence
     samples = [*(before if claim.side != "candidate" else ()), *(after if claim.side != "base" else ())]
     if claim.statistic == "count":
         word = "confirmed" if claim.range.point == len(samples) else "contradicted"
-        return _result(claim, word if samples else "no_data", f"counted {len(samples)} timed passes", None)
+        left_out = len(samples) - sum(failure(sample) is None for sample in samples)
+        said = f"counted {plural(len(samples), 'timed pass', 'timed passes')}"
+        said += f", of which {left_out} failed a gate" if left_out else ""
+        return _result(claim, word if samples else "no_data", said, None)
     values = [_COUNTS[claim.metric](sample) for sample in samples]
     known = sorted({value for value in values if value is not None})
     if not known or None in values:

@@ -11,7 +11,7 @@ from moeprof.analyzers.tables import CLASSES, PHASES
 from moeprof.findings import Finding
 
 #: Classes whose counts vary with what is sampled or copied: a minority there is no change of structure.
-_VARYING = frozenset({"sampling", "elementwise", "copy", "memcpy", "memset", "other"})
+VARYING = frozenset({"sampling", "elementwise", "copy", "memcpy", "memset", "other"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def unsteady(base: Side, candidate: Side) -> tuple[Unsteady, ...]:
         for class_ in CLASSES:
             key = (class_, phase)
             left, right = before.get(key, {0}), after.get(key, {0})
-            if class_ not in _VARYING and left != right:
+            if class_ not in VARYING and left != right:
                 found.append(Unsteady(class_, phase, tuple(sorted(left)), tuple(sorted(right))))
     return tuple(found)
 
@@ -71,7 +71,7 @@ def _ranges(side: Side) -> dict[ClassKey, tuple[int, int]]:
         (row.class_, row.phase)
         for rank in side.ranks
         for row in rank.counts
-        if row.constant is False and row.class_ in _VARYING
+        if row.constant is False and row.class_ in VARYING
     }
     seen = _seen(side)
     return {key: (min(seen[key]), max(seen[key])) for key in moving}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from moeprof.analyzers.results import to_json
+from moeprof.analyzers.plain import to_json
 from moeprof.findings import Finding, JsonValue
 
 

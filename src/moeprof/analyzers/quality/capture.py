@@ -26,6 +26,7 @@ from moeprof.analyzers.quality.names import first_names, told
 from moeprof.analyzers.quality.streams import impossible_durations, same_stream_overlaps
 from moeprof.analyzers.tables import Attribution
 from moeprof.findings import Finding, JsonValue, Severity, order
+from moeprof.traces import schema
 from moeprof.traces.trace import RankTrace
 from moeprof.wording import duration, percent, plural
 
@@ -157,5 +158,5 @@ def unclassified(rank_trace: RankTrace, attribution: Attribution) -> Iterator[Fi
 def _timed_events(rank_trace: RankTrace) -> int:
     """Count the events that last: complete ones with start and duration, and those that begin or end."""
     events = rank_trace.events
-    begins = pl.col("ph").cast(pl.String).is_in(["B", "E"])
-    return events.filter(pl.col("start_ns").is_not_null() & (pl.col("duration_ns").is_not_null() | begins)).height
+    begins = schema.where(events["ph"], lambda phases: phases.is_in(["B", "E"]))
+    return int((events["start_ns"].is_not_null() & (events["duration_ns"].is_not_null() | begins)).sum())

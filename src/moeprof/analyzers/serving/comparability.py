@@ -22,6 +22,9 @@ def obstacle(base: Sequence[ServingSample], candidate: Sequence[ServingSample]) 
     """Return why the passes are not comparable, in a clause; None where nothing is against it. What is not told is no obstacle."""
     for name, attribute in _EQUAL:
         before, after = _known(base, attribute), _known(candidate, attribute)
+        for side, values in (("base", before), ("candidate", after)):
+            if len(values) > 1:
+                return f"{name} differs among the {side} passes: {_texts(values)}"
         if before and after and before != after:
             return f"{name} differs: {_texts(before)} against {_texts(after)}"
     for name, attribute in _TOTALS:

@@ -55,8 +55,11 @@ def compare_serving(
     for point in points(before, after):
         names |= {name for sample in (*point.base, *point.candidate) for name in sample.values}
         rows += _rows(before, after, point, metrics, environment, least_label)
+        findings += remarks.missing_values(point.base, "base", point.name, rows)
+        findings += remarks.missing_values(point.candidate, "candidate", point.name, rows)
         findings += comparability.varying_totals(point.base, "base", point.name)
         findings += comparability.varying_totals(point.candidate, "candidate", point.name)
+    findings += remarks.on_both_sides(before, after)
     findings += remarks.undeclared(names, metrics)
     findings += remarks.chunk_counts([*before.samples, *after.samples], metrics)
     findings += remarks.trends(rows)

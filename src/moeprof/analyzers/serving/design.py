@@ -133,6 +133,8 @@ def _fault(stays: Sequence[Stay], *, timed: bool) -> str | None:
         return by_number
     if timed and any((one.ended or 0.0) > (two.started or 0.0) for one, two in pairwise(stays)):
         return "blocks overlap in time"
+    if len(order) >= 3 and order[0] == order[-1] == "B":
+        return f"the blocks are {'/'.join(order)}: the candidate was measured again after the base; the other way round it is an A/B/A"
     if len(order) < 3 or order[0] != "A" or order[-1] != "A":
         return f"the blocks are {'/'.join(order)}: the base arm was not measured again after the candidate"
     short = _too_few(stays, order)

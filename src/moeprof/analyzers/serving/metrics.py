@@ -79,7 +79,8 @@ class Metrics:
 
     def is_ignored(self, name: str) -> bool:
         """Tell whether a number is known to be no metric."""
-        return any(pattern.fullmatch(name) for pattern in self.ignored)
+        declared = name in self.named or any(name in metric.aliases for metric in self.named.values())
+        return not declared and any(pattern.fullmatch(name) for pattern in self.ignored)
 
     def order(self, name: str) -> tuple[int, int, str]:
         """Return the sort key of a metric: those that gate first, then in the order of the tables, then by name."""
@@ -110,6 +111,12 @@ class Metrics:
             known = self.find(name)
             named[known.name if known is not None else name] = _metric(name, table, known, source)
         _refuse_shared_names(named, source)
+        for name in tables:
+            other = named[known.name if (known := self.find(name)) is not None else name]
+            if other.same_as is not None and (other.same_as == other.name or other.same_as not in named):
+                raise MetricsError(
+                    f"same_as of metric {other.name!r} is {other.same_as!r}, no other metric", path=source
+                )
         return replace(self, named=named)
 
 

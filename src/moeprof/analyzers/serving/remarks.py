@@ -18,6 +18,7 @@ from moeprof.wording import listed, plural
 IMPROBABLE = 0.5
 _LEAST_TAIL = 10
 _LEAST_TREND = 3
+_TELLING = 5  # figures that two passes do not share by chance
 _OFTEN = 0.05
 _PRINTED = 4  # decimals of values that were printed for people
 _PACE = "output_throughput"
@@ -85,6 +86,41 @@ def excluded(arm: ArmSamples, side: str) -> list[Finding]:
     ]
 
 
+def missing_values(
+    samples: Sequence[ServingSample], side: str, point: str, rows: Sequence[ServingRow]
+) -> list[Finding]:
+    """Return a warning for the passes of a side that lack a value which others of the side have: n is what is left."""
+    lacking = {
+        row.metric: len(samples) - own.n
+        for row in rows
+        if row.workload == point and 0 < (own := _arm(row, side)).n < len(samples)
+    }
+    if not lacking:
+        return []
+    told = listed(f"{name} in {lack} of {len(samples)}" for name, lack in lacking.items())
+    message = f"{point}: values are missing in passes of the {side} arm, and n is smaller there: {told}"
+    evidence: dict[str, JsonValue] = {"side": side, "workload": point, "missing": dict(lacking)}
+    return [Finding("values-missing", "warning", message, evidence=evidence)]
+
+
+def on_both_sides(base: ArmSamples, candidate: ArmSamples) -> list[Finding]:
+    """Return a warning where a pass stands in both arms under two names: what is compared with itself shows nothing."""
+    if base.source == candidate.source:
+        return []
+    own = {sample.source for sample in base.samples}
+    shared = [
+        sample.source
+        for sample in candidate.samples
+        if sample.source not in own
+        and len(sample.values) >= _TELLING
+        and any(sample.values == other.values for other in base.samples)
+    ]
+    if not shared:
+        return []
+    message = f"{plural(len(shared), 'pass', 'passes')} of the candidate equal passes of base in every figure: {listed(shared)}"
+    return [Finding("passes-shared", "warning", message, evidence={"side": "candidate", "sources": [*shared]})]
+
+
 def undeclared(names: Iterable[str], metrics: Metrics) -> list[Finding]:
     """Return a note that lists numbers without a unit and a direction: they are not compared."""
     unknown = sorted(name for name in names if not metrics.is_ignored(name) and metrics.find(name) is None)
@@ -102,7 +138,8 @@ def chunk_counts(samples: Sequence[ServingSample], metrics: Metrics) -> list[Fin
     left = sorted(name for name in names if (metric := metrics.find(name)) is not None and metric.counts_chunks)
     if not left:
         return []
-    message = f"not compared: {listed(left)} count stream chunks, not tokens, when drafts are accepted"
+    verb = "counts" if len(left) == 1 else "count"
+    message = f"not compared: {listed(left)} {verb} stream chunks, not tokens, when drafts are accepted"
     return [Finding("chunk-counts", "note", message, evidence={"names": [*left]})]
 
 

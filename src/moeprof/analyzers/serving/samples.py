@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from moeprof.analyzers.serving.results import ArmSamples, ExcludedPass, ServingSample, Workload
 from moeprof.traces.benchmarks.results import BenchmarkPass
 
 _STEADY = "steady_state."
+_P50 = re.compile(r"(steady_state\.)?p50_(ttft|tpot|itl|e2el)_ms")
+_T = TypeVar("_T")
 
 
 def sample_of(
@@ -33,6 +38,7 @@ def sample_of(
         ended: When it ended.
     """
     values = {**report.values, **{_STEADY + name: value for name, value in report.steady_state.items()}}
+    values, printed = _with_medians(values), _with_medians(report.printed)
     failed, completed = report.count("failed"), report.count("completed")
     prompts = report.count("num_prompts")
     if prompts is None and completed is not None and failed is not None:
@@ -52,7 +58,7 @@ def sample_of(
             output_tokens=report.count("total_output_tokens"),
         ),
         values=values,
-        printed=report.printed,
+        printed=printed,
         completed=completed,
         failed=failed,
         speculative=report.speculative,
@@ -66,11 +72,11 @@ def gated(arm: ArmSamples) -> ArmSamples:
     kept: list[ServingSample] = []
     excluded = list(arm.excluded)
     for sample in arm.samples:
-        failure = _failure(sample)
-        if failure is None:
+        why = failure(sample)
+        if why is None:
             kept.append(sample)
         else:
-            excluded.append(ExcludedPass(sample.block, sample.number, sample.source, "no-failed-requests", failure))
+            excluded.append(ExcludedPass(sample.block, sample.number, sample.source, "no-failed-requests", why))
     return replace(arm, samples=tuple(sorted(kept, key=place)), excluded=tuple(excluded))
 
 
@@ -79,7 +85,8 @@ def place(sample: ServingSample) -> tuple[int, int, str]:
     return sample.block, sample.number, sample.source
 
 
-def _failure(sample: ServingSample) -> str | None:
+def failure(sample: ServingSample) -> str | None:
+    """Return why a pass is not to be counted, in a clause; None where it is."""
     wanted = sample.workload.prompts
     if sample.failed:
         of = "" if wanted is None else f" of {wanted}"
@@ -87,6 +94,12 @@ def _failure(sample: ServingSample) -> str | None:
     if sample.completed is not None and wanted is not None and sample.completed != wanted:
         return f"{sample.completed} of {wanted} requests completed"
     return None
+
+
+def _with_medians(found: Mapping[str, _T]) -> dict[str, _T]:
+    """Return figures with the median of each measure of which only the 50th percentile is told: they are one figure."""
+    told = {name.replace("p50_", "median_", 1): item for name, item in found.items() if _P50.fullmatch(name)}
+    return {**told, **found}
 
 
 def _moment(date: str | None) -> float | None:

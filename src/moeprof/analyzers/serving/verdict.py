@@ -10,6 +10,7 @@ from moeprof.analyzers.serving.results import LABELS, Label, MetricVerdict, Reas
 
 #: An interval that attains less is no evidence: one pass per arm is always disjoint.
 LEAST_CONFIDENCE = Fraction(9, 10)
+_DIGITS = 12
 
 
 def verdict(
@@ -30,7 +31,8 @@ def verdict(
     threshold = exact(metric.threshold)
     low, high = found.interval
     if abs(found.change) < threshold or not _beyond_abs(metric, found):
-        within = -metric.threshold <= low and high <= metric.threshold
+        # A ratio of floats that meets the threshold may lie a last digit beyond it.
+        within = -metric.threshold <= round(low, _DIGITS) and round(high, _DIGITS) <= metric.threshold
         if within:
             return "unchanged", "interval_within_threshold"
         return "inconclusive", "below_threshold_interval_wide"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
-from shutil import which
 
+from moeprof import nsight
 from moeprof.errors import UsageError
 from moeprof.profiler.kernels.order import Driver
 
 #: nsight-python 1 attaches to the running process, which older versions of ncu cannot; 0.9 starts any ncu.
 NEEDED_BY_1 = (2026, 2, 1)
-_USUAL = "/opt/nvidia/nsight-compute"
 _LIMIT_S = 60
 _VERSION = re.compile(r"Version (\d+(?:\.\d+)+)")
 _PROBE = "import importlib.metadata as m; print(m.version('nsight-python'))"
@@ -33,11 +31,11 @@ class Tools:
 
 def find_tools(python: str, env: dict[str, str]) -> Tools:
     """Look for ncu here, and for nsight-python in an arm's Python."""
-    ncu = which("ncu", path=env.get("PATH")) or _newest("ncu")
+    ncu = nsight.find("ncu", env)
     said = _output([ncu, "--version"], env) if ncu else ""
     found = _VERSION.search(said)
     version = numbers(_output([python, "-c", _PROBE], env).strip())
-    return Tools(ncu, numbers(found[1]) if found else None, version, _newest("extras/python"))
+    return Tools(ncu, numbers(found[1]) if found else None, version, nsight.newest(nsight.COMPUTE, "extras/python"))
 
 
 def choose(wanted: str, tools: Tools) -> Driver:
@@ -87,9 +85,3 @@ def _output(command: list[str], env: dict[str, str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
-
-
-def _newest(below: str) -> str | None:
-    found = [version / below for version in Path(_USUAL).glob("*") if (version / below).exists()]
-    depth = len(Path(below).parts) - 1
-    return str(max(found, key=lambda path: numbers(path.parents[depth].name) or ())) if found else None

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from shutil import which
 
+from moeprof import nsight
 from moeprof.errors import ConfigError
 
-_USUAL = ("/opt/nvidia/nsight-systems/*/bin/nsys", "/opt/nvidia/nsight-compute/*/host/target-linux-*/nsys")
-_IMPORTER = "QdstrmImporter"
 _VERSION = re.compile(r"version (\d+(?:\.\d+)+)")
 _LIMIT_S = 60
-_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +38,7 @@ def find_nsys(given: str | None = None, environ: Mapping[str, str] | None = None
     Raises:
         ConfigError: There is none, or it does not run.
     """
-    environ = os.environ if environ is None else environ
-    path = given or which("nsys", path=environ.get("PATH")) or _newest()
+    path = given or nsight.find("nsys", environ)
     if path is None:
         raise ConfigError(
             "profiler nsys needs NVIDIA Nsight Systems, and no nsys was found",
@@ -57,24 +51,5 @@ def find_nsys(given: str | None = None, environ: Mapping[str, str] | None = None
     found = _VERSION.search(done.stdout)
     if found is None:
         raise ConfigError("this program does not say that it is nsys", path=path, hint="profiler.nsys names it")
-    importer, near = _importer(Path(path).resolve())
+    importer, near = nsight.importer(path)
     return Nsys(path, tuple(int(part) for part in found[1].split(".")), importer, near)
-
-
-def _importer(program: Path) -> tuple[str | None, bool]:
-    """Return the importer and whether it lies where nsys looks: in host-linux-x64 beside the program's folder.
-
-    A launcher script in ``bin`` finds its own; Nsight Compute keeps the importer in another folder of ``host``.
-    """
-    if program.parent.name == "bin":
-        return next((str(file) for file in program.parents[1].glob(f"host*/{_IMPORTER}")), None), True
-    host = program.parents[1]
-    near = next((str(file) for file in host.glob(f"host-linux-*/{_IMPORTER}")), None)
-    if near is not None:
-        return near, True
-    return next((str(file) for file in host.glob(f"*/{_IMPORTER}")), None), False
-
-
-def _newest() -> str | None:
-    found = [file for pattern in _USUAL for file in Path("/").glob(pattern.removeprefix("/"))]
-    return str(max(found, key=lambda file: [int(part) for part in _NUMBER.findall(str(file))])) if found else None

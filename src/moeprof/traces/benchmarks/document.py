@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from moeprof.errors import ResultError
-from moeprof.traces.benchmarks.labels import NEEDED
-from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, plausible
+from moeprof.traces.benchmarks.labels import NEEDED, is_key
+from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, fault_of, plausible
 
 _PERCENTILES = "percentiles_"
 _RUST_ONLY = ("steady_state", "latencies", "max_model_len", "input_throughput")
@@ -50,7 +50,11 @@ def from_json(value: Mapping[str, object], path: str) -> BenchmarkPass:
 def _numbers(value: Mapping[str, object], path: str) -> dict[str, Number]:
     found: dict[str, Number] = {}
     for name, item in value.items():
-        if isinstance(item, bool) or not isinstance(item, int | float) or name == "request_rate":
+        if name == "request_rate" or item is None:
+            continue
+        if isinstance(item, bool) or not isinstance(item, int | float):
+            if is_key(name):
+                raise ResultError(f"{name} is {_short(item)}, not a number", path=path)
             continue
         if not plausible(item):
             raise ResultError(
@@ -58,6 +62,8 @@ def _numbers(value: Mapping[str, object], path: str) -> dict[str, Number]:
                 path=path,
                 hint="run the pass again",
             )
+        if (fault := fault_of(name, item)) is not None:
+            raise ResultError(f"{name} is {fault}", path=path, hint="the file is damaged: run the pass again")
         found[name] = item
     return found
 

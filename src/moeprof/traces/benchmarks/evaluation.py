@@ -51,12 +51,20 @@ def from_json(value: Mapping[str, object], path: str) -> tuple[EvaluationResult,
     accuracy, invalid = _share(value.get("accuracy")), _share(value.get("invalid_rate"))
     if accuracy is None:
         raise ResultError("the evaluation has no accuracy between 0 and 1", path=path)
+    correct = _counts(accuracy, total, path, "accuracy")
+    unread = None if invalid is None else _counts(invalid, total, path, "invalid_rate")
+    _refuse_too_many(correct, unread, total, path)
+    if outcomes is not None and len(outcomes) == total and sum(outcomes) not in correct:
+        raise ResultError(
+            f"{sum(outcomes)} questions are marked as right, and the accuracy {accuracy} of {total} questions is another number",
+            path=path,
+        )
     return (
         EvaluationResult(
             task=str(value.get("task", "gsm8k")),
             total=total,
-            correct=_counts(accuracy, total, path, "accuracy"),
-            invalid=None if invalid is None else _counts(invalid, total, path, "invalid_rate"),
+            correct=correct if outcomes is None or len(outcomes) != total else (sum(outcomes),),
+            invalid=unread,
             accuracy=accuracy,
             shots=_optional_count(value.get("num_shots")),
             form="json",
@@ -115,15 +123,26 @@ def _section(match: re.Match[str], body: str, text: str, path: str) -> Evaluatio
     if total == 0:
         raise ResultError("the evaluation asked no question", path=path)
     invalid, tokens = figures.get("invalid responses"), figures.get("total output tokens", "")
+    correct = fitting(figures["accuracy"], total, path)
+    unread = None if invalid is None else fitting(invalid, total, path, "the share of invalid responses")
+    _refuse_too_many(correct, unread, total, path)
     return EvaluationResult(
         task=match["task"].lower(),
         total=total,
-        correct=fitting(figures["accuracy"], total, path),
-        invalid=None if invalid is None else fitting(invalid, total, path, "the share of invalid responses"),
+        correct=correct,
+        invalid=unread,
         accuracy=figures["accuracy"],
         shots=None if match["shots"] is None else int(match["shots"]),
         output_tokens=int(tokens) if tokens.isdigit() else None,
     )
+
+
+def _refuse_too_many(correct: tuple[int, ...], invalid: tuple[int, ...] | None, total: int, path: str) -> None:
+    """Refuse an evaluation in which more answers are right or could not be read than there were questions."""
+    if invalid is not None and correct[0] + invalid[0] > total:
+        raise ResultError(
+            f"{correct[0]} right and {invalid[0]} unreadable answers are more than {total} questions", path=path
+        )
 
 
 def _is_harness(value: Mapping[str, object]) -> bool:

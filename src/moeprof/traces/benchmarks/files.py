@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from moeprof.errors import ConflictError, ResultError
-from moeprof.traces.benchmarks.reading import recognise
-from moeprof.traces.benchmarks.results import BenchmarkPass, ResultFile
+from moeprof.traces.benchmarks.reading import plain_of, recognise, utf8
+from moeprof.traces.benchmarks.results import BenchmarkPass, EvaluationResult, Number, ResultFile
 
 _SNIFFED_BYTES = 65_536
 _MOST_BYTES = 128 * 1024 * 1024
 _TRACE = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|ph)"\s*:')
 _RESULT = re.compile(rb'"(?:duration|completed|accuracy|num_questions|n-samples|results)"')
 _CLIENT = re.compile(rb'"(?:num_prompts|request_rate|request_throughput|completed|num_questions)"')
+_REPORT = re.compile(rb"= Serving Benchmark Result =|Running \S+ evaluation:")
 _LEAST_SHARED = 5
+_PRINTED = 2  # decimals of every client's text
 _SLACK = 1.000001  # a float of a tie may lie a little beyond it
 _PARTS = re.compile(r"(\d+)")
 
@@ -61,16 +62,25 @@ def results_in(path: str) -> ResultFile | None:
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
     if _TRACE.search(head) or Path(path).stat().st_size > _MOST_BYTES:
         return None
+    content = Path(path).read_bytes()
     if not is_json:
-        return recognise(Path(path).read_bytes(), path)
-    if _RESULT.search(head) is None:
+        return recognise(content, path)
+    whole = _whole(content, path, head)  # in another order of keys, what tells a result may stand anywhere
+    if _RESULT.search(whole) is None and _REPORT.search(whole) is None:
         return None
     try:
-        return recognise(Path(path).read_bytes(), path)
+        return recognise(content, path)
     except ResultError as error:
-        if error.byte is not None and _CLIENT.search(head) is None:
+        if error.byte is not None and _CLIENT.search(whole) is None:
             return None  # no JSON at all, and nothing of a client in it: whoever reads traces says it better
         raise
+
+
+def _whole(content: bytes, path: str, head: bytes) -> bytes:
+    try:
+        return utf8(plain_of(content, path))
+    except ResultError:
+        return head
 
 
 def files_in(folder: str) -> list[str]:
@@ -92,20 +102,53 @@ def passes(files: Sequence[tuple[str, ResultFile]]) -> tuple[FoundPass, ...]:
     _refuse_contradictions(found, texts)
     twins = {id(twin): item.path for item in found if (twin := texts.get(id(item))) is not None}
     kept = [FoundPass(item.report, item.path, twins.get(id(item))) for item in found if texts.get(id(item)) is None]
-    _refuse_copies(kept)
+    refuse_copies(kept)
     return tuple(kept)
+
+
+def evaluations(files: Sequence[tuple[str, ResultFile]]) -> tuple[tuple[str, EvaluationResult], ...]:
+    """Return the evaluations of result files, in their order; text and JSON of one run are one, and the JSON counts.
+
+    Raises:
+        ConflictError: Text and JSON of one name do not agree.
+    """
+    found = [(path, one) for path, held in files for one in held.evaluations]
+    kept = []
+    for path, one in found:
+        twin = next(
+            (other for name, other in found if one.form == "text" and _of_one_run((path, one), (name, other))), None
+        )
+        if twin is None:
+            kept.append((path, one))
+        elif twin.total != one.total or not set(twin.correct) <= set(one.correct):
+            raise ConflictError(
+                f"{Path(path).name} and the JSON of its name disagree: {one.accuracy} of {one.total} and "
+                f"{twin.accuracy} of {twin.total} questions",
+                path=path,
+                hint="rename the file that belongs to another run",
+            )
+    return tuple(kept)
+
+
+def _of_one_run(text: tuple[str, EvaluationResult], full: tuple[str, EvaluationResult]) -> bool:
+    (path, one), (other_path, other) = text, full
+    if other.form != "json" or one.task.lower() != other.task.lower():
+        return False
+    if _stem(path) == _stem(other_path):
+        return True
+    agree = one.total == other.total and set(other.correct) <= set(one.correct)
+    return agree and one.output_tokens is not None and one.output_tokens == other.output_tokens
 
 
 def _head(path: str) -> bytes | None:
     try:
         with Path(path).open("rb") as file:
             head = file.read(_SNIFFED_BYTES)
-        if not head.startswith(b"\x1f\x8b"):
-            return head
-        with gzip.open(path) as file:
-            return file.read(_SNIFFED_BYTES)
-    except (OSError, EOFError, zlib.error):
+        if head.startswith(b"\x1f\x8b"):
+            head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _SNIFFED_BYTES)
+    except (OSError, zlib.error):
         return None
+    return utf8(head)
 
 
 def _twin(text: FoundPass, full: Sequence[FoundPass]) -> FoundPass | None:
@@ -147,7 +190,12 @@ def _refuse_contradictions(found: Sequence[FoundPass], twins: dict[int, FoundPas
             )
 
 
-def _refuse_copies(kept: Sequence[FoundPass]) -> None:
+def refuse_copies(kept: Sequence[FoundPass]) -> None:
+    """Refuse passes of which one is the copy of another.
+
+    Raises:
+        ConflictError: All figures of two passes are equal.
+    """
     for place, item in enumerate(kept):
         for other in kept[:place]:
             if item.report.values == other.report.values and item.report.form == other.report.form:
@@ -157,6 +205,34 @@ def _refuse_copies(kept: Sequence[FoundPass]) -> None:
                     path=item.path,
                     hint="leave the copy out: a pass that is counted twice feigns more evidence than there is",
                 )
+
+
+def same_pass(values: Mapping[str, Number], others: object) -> bool:
+    """Tell whether two outputs are of one pass: all figures equal, or equal as printed where one was printed for people.
+
+    Args:
+        values: Name to figure.
+        others: Likewise, as a manifest keeps them; anything else is no pass.
+
+    >>> full = {"completed": 4, "duration": 2.0041, "output_throughput": 7.5039, "median_ttft_ms": 3.128, "failed": 0}
+    >>> text = {"completed": 4, "duration": 2.0, "output_throughput": 7.5, "median_ttft_ms": 3.13, "failed": 0}
+    >>> same_pass(full, text), same_pass(full, {**text, "duration": 2.1})
+    (True, False)
+    """
+    if not isinstance(others, Mapping):
+        return False
+    known = {name: item for name, item in others.items() if isinstance(item, int | float)}
+    if values == known:
+        return True
+    shared = [name for name in values if name in known]
+    printed = [_is_printed(found) for found in (values, known)]
+    if len(shared) < _LEAST_SHARED or printed[0] == printed[1]:
+        return False
+    return all(abs(values[name] - known[name]) <= _SLACK * 0.5 * 10.0**-_PRINTED for name in shared)
+
+
+def _is_printed(values: Mapping[str, Number]) -> bool:
+    return all(round(value, _PRINTED) == value for value in values.values())
 
 
 def _stem(path: str) -> str:

@@ -35,6 +35,13 @@ _POSITION = re.compile(r"position (\d+)")
 
 #: What a report must hold to be one; an excerpt may lack everything else.
 NEEDED = ("completed", "duration")
+#: Figures that are whole numbers.
+COUNTS = frozenset(
+    ("completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens", "max_concurrency",
+     "spec_decode_num_drafts", "spec_decode_draft_tokens", "spec_decode_accepted_tokens")
+)  # fmt: skip
+_KEYS = frozenset(_LABELS.values()) | COUNTS
+_STATISTIC_KEY = re.compile(r"(mean|median|std|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el)_ms")
 
 
 def key_of(label: str) -> str | None:
@@ -49,3 +56,12 @@ def key_of(label: str) -> str | None:
     if (match := _POSITION.fullmatch(low)) is not None:
         return f"spec_decode_position_{match[1]}_acceptance_rate"
     return _LABELS.get(low)
+
+
+def is_key(name: str) -> bool:
+    """Tell whether a name is one that clients write themselves: a figure under it is a number, and not below zero.
+
+    >>> is_key("median_ttft_ms"), is_key("output_throughput"), is_key("cache_hit_rate")
+    (True, True, False)
+    """
+    return name in _KEYS or _STATISTIC_KEY.fullmatch(name) is not None

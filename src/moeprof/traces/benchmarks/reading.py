@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -16,6 +17,7 @@ from moeprof.traces.benchmarks.results import ResultFile
 
 _GZIP = b"\x1f\x8b"
 _MOST_BYTES = 512 * 1024 * 1024
+_SHOWN = 40
 _HINT = "give what vllm bench serve, vllm-rs bench serve, moeprof or gsm8k_eval.py wrote, as text or JSON"
 
 
@@ -59,22 +61,35 @@ def recognise(content: bytes, path: str) -> ResultFile | None:
     Raises:
         ResultError: They are empty, or a damaged result.
     """
-    plain = _plain(content, path)
+    plain = plain_of(content, path)
     if not plain.strip():
         raise ResultError("the file is empty", path=path, hint=_HINT)
-    words = plain.decode("utf-8-sig", "replace")
-    if words.lstrip()[:1] in ("{", "["):
-        return _json(words, path)
-    if text.is_text(words):
-        return ResultFile(passes=text.from_text(words, path))
-    if evaluation.is_text(words):
-        return ResultFile(evaluations=evaluation.from_text(words, path))
-    return None
+    words = utf8(plain).decode("utf-8-sig", "replace")
+    reported, evaluated = text.is_text(words), evaluation.is_text(words)
+    if reported or evaluated:  # before JSON: a log may begin with a bracket
+        return ResultFile(
+            passes=text.from_text(words, path) if reported else (),
+            evaluations=evaluation.from_text(words, path) if evaluated else (),
+        )
+    return _json(words, path) if words.lstrip()[:1] in ("{", "[") else None
+
+
+def utf8(content: bytes) -> bytes:
+    """Return bytes as UTF-8 where a mark at their beginning says UTF-16, which some shells make of all output.
+
+    >>> utf8("x".encode("utf-16")), utf8(b"x")
+    (b'x', b'x')
+    """
+    if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content
+    return content[: len(content) // 2 * 2].decode("utf-16", "replace").encode("utf-8", "replace")
 
 
 def _json(words: str, path: str) -> ResultFile | None:
     try:
-        value: object = json.loads(words)
+        value: object = json.loads(words, object_pairs_hook=_object)
+    except _TwiceError as error:
+        raise ResultError(str(error), path=path, hint="the file is damaged: run the pass again") from error
     except RecursionError as error:
         raise ResultError("the JSON is nested too deeply", path=path) from error
     except ValueError as error:
@@ -94,18 +109,36 @@ def _json(words: str, path: str) -> ResultFile | None:
     return None
 
 
+class _TwiceError(ValueError):
+    """A key of a JSON object stands twice, with two values."""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for name, value in pairs:
+            if repr(found[name]) != repr(value) and len(repr(value)) < _SHOWN:
+                raise _TwiceError(f"{name} stands twice, as {value} and {found[name]}")
+    return found
+
+
 def _json_lines(words: str) -> list[object] | None:
     """Return one object per line, as ``--append-result`` writes them; None where the text is not that."""
     lines = [line for line in words.splitlines() if line.strip()]
     if len(lines) < 2:
         return None
     try:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line, object_pairs_hook=_object) for line in lines]
     except (ValueError, RecursionError):
         return None
 
 
-def _plain(content: bytes, path: str) -> bytes:
+def plain_of(content: bytes, path: str) -> bytes:
+    """Return the bytes of a file, inflated where they are compressed.
+
+    Raises:
+        ResultError: The compressed file is damaged, cut or far too large.
+    """
     if not content.startswith(_GZIP):
         return content
     try:

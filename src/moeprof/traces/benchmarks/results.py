@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from moeprof.traces.benchmarks.labels import COUNTS, is_key
+
 Client: TypeAlias = Literal["vllm", "vllm-rs", "builtin"]
 Form: TypeAlias = Literal["text", "json"]
 Number: TypeAlias = int | float
@@ -20,6 +22,17 @@ def plausible(value: Number) -> bool:
     (True, True, False, False, False)
     """
     return value == 0 or 1 / _MOST <= abs(value) <= _MOST
+
+
+def fault_of(name: str, value: Number) -> str | None:
+    """Return what is wrong with a figure that a client writes itself, in a clause; None where nothing is.
+
+    >>> fault_of("completed", 12.5), fault_of("median_ttft_ms", -1.0), fault_of("completed", 12.0), fault_of("lead", -1)
+    ('12.5, not a whole number', '-1.0, below zero', None, None)
+    """
+    if is_key(name) and value < 0:
+        return f"{value}, below zero"
+    return f"{value}, not a whole number" if name in COUNTS and value != int(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,7 @@ class EvaluationResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """What a file held: passes of a load client, or evaluations; never both."""
+    """What a file held: passes of a load client, evaluations, or both where one log holds them."""
 
     passes: tuple[BenchmarkPass, ...] = ()
     evaluations: tuple[EvaluationResult, ...] = ()

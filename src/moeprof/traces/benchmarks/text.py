@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from moeprof.errors import ResultError
-from moeprof.traces.benchmarks.labels import NEEDED, key_of
-from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, plausible
+from moeprof.traces.benchmarks.labels import COUNTS, NEEDED, is_key, key_of
+from moeprof.traces.benchmarks.results import BenchmarkPass, Client, Number, fault_of, plausible
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADER = re.compile(r"^=+ Serving Benchmark Result =+$")
@@ -18,9 +18,8 @@ _RULE = re.compile(r"^={20,}$")
 _LINE = re.compile(r"^\s*(?P<label>[A-Za-z][^:]*?):\s+(?P<value>\S+)\s*$")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
-_COUNTS = frozenset(
-    ("completed", "failed", "total_input_tokens", "total_output_tokens", "max_concurrency", "spec_decode_num_drafts")
-)
+_KNOWN = re.compile(r"^\s*(?P<label>[A-Za-z][^:]*?):(?P<rest>\s.*)?$")
+_EVALUATION = re.compile(r"Running \S+ evaluation:", re.IGNORECASE)
 _CLIENTS: dict[int, Client] = {60: "vllm-rs", 50: "vllm"}  # by the width of the header
 
 
@@ -61,10 +60,12 @@ def from_text(text: str, path: str) -> tuple[BenchmarkPass, ...]:
         elif _RULE.match(line):
             reports[-1].whole = True
             part = None
-        elif _OTHER_PART.match(line):
-            part = None  # a summary over runs, or the next run's heading
+        elif _OTHER_PART.match(line) or _EVALUATION.search(line):
+            part = None  # a summary over runs, the next run's heading, or another program's output
         elif part is not None:
             _take(reports[-1], part, line, number, path)
+    if reports and part is not None:
+        _refuse_short(reports[-1], text, path)
     return tuple(_finished(report, repeat, path) for repeat, report in enumerate(reports))
 
 
@@ -78,7 +79,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _take(report: _Report, part: dict[str, Number], line: str, number: int, path: str) -> None:
     match = _LINE.match(line)
     if match is None:
-        _refuse_cut(line, number, path)
+        _refuse_unread(line, number, path)
         return
     label, written = match["label"].strip(), match["value"]
     key = key_of(label)
@@ -91,6 +92,8 @@ def _take(report: _Report, part: dict[str, Number], line: str, number: int, path
         return
     name = key or label
     value = _number(written, name)
+    if (fault := fault_of(name, value)) is not None:
+        raise ResultError(f"{label} is {fault}", path=path, line=number, hint="the file is damaged: run the pass again")
     if name in part and part[name] != value:
         raise ResultError(f"{label} stands twice, as {part[name]} and {written}", path=path, line=number)
     part[name] = value
@@ -101,15 +104,42 @@ def _take(report: _Report, part: dict[str, Number], line: str, number: int, path
 _HINT = "the client did not measure it, or the file is damaged: run the pass again"
 
 
-def _refuse_cut(line: str, number: int, path: str) -> None:
-    """Refuse a known label whose figure is missing: the file ends inside a line."""
-    label, colon, rest = line.partition(":")
-    if colon and not rest.strip() and key_of(label) is not None:
-        raise ResultError(f"{label.strip()} has no figure", path=path, line=number, hint="the file is cut in a line")
+def _refuse_unread(line: str, number: int, path: str) -> None:
+    """Refuse a known label behind which no single figure stands: to pass over it would lose the metric without a word."""
+    match = _KNOWN.match(line)
+    if match is None or key_of(match["label"]) is None:
+        return
+    label, rest = match["label"].strip(), (match["rest"] or "").strip()
+    if not rest:
+        raise ResultError(f"{label} has no figure", path=path, line=number, hint="the file is cut in a line")
+    shown = rest if len(rest) <= 40 else f"{rest[:37]}..."
+    raise ResultError(
+        f"{label} is {shown!r}, not one number", path=path, line=number, hint="give the output as the client wrote it"
+    )
+
+
+def _refuse_short(report: _Report, text: str, path: str) -> None:
+    """Refuse a report whose last figure has fewer decimals than all others: the file ends within a number."""
+    if text.endswith("\n") or not report.printed:
+        return
+    name = next(reversed(report.printed))
+    decimals = {
+        len(written.partition(".")[2])
+        for other, written in report.printed.items()
+        if other not in COUNTS and other != name and is_key(other)
+    }
+    last = report.printed[name]
+    if name not in COUNTS and is_key(name) and decimals and len(last.partition(".")[2]) < min(decimals):
+        raise ResultError(
+            f"the text ends within a number: {name} is {last}",
+            path=path,
+            line=text.count("\n") + 1,
+            hint="the file is cut",
+        )
 
 
 def _number(text: str, name: str) -> Number:
-    if name in _COUNTS and re.fullmatch(r"\d+", text):
+    if name in COUNTS and re.fullmatch(r"\d+", text):
         return int(text)
     return float(text)
 
@@ -122,6 +152,8 @@ def _finished(report: _Report, repeat: int, path: str) -> BenchmarkPass:
         )
     if not all(plausible(value) for value in (*report.values.values(), *report.steady.values())):
         raise ResultError("a figure is no finite number of a plausible size", path=path, line=report.line)
+    if report.values["duration"] <= 0:
+        raise ResultError(f"the duration is {report.printed['duration']} s", path=path, line=report.line)
     drafts = any(name.startswith("spec_decode_") for name in report.values)
     return BenchmarkPass(
         form="text",

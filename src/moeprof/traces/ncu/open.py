@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from moeprof import nsight
 from moeprof.errors import InputNotFoundError, NotATraceError, TraceEmptyError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.traces.ncu import csv, report
@@ -47,7 +48,7 @@ def _of_report(file: Path) -> tuple[list[csv.Row], list[Finding]]:
     module = report.reader()
     if module is not None:
         return report.rows(module, file), []
-    ncu = report.find_ncu()
+    ncu = nsight.find("ncu")
     if ncu is None:
         raise UnsupportedFormatError(
             "a .ncu-rep is read through Nsight Compute, and neither its module ncu_report nor its ncu was found",

@@ -7,23 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from shutil import which
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
+from moeprof import nsight
 from moeprof.errors import UnsupportedFormatError
 from moeprof.traces.ncu.table import METRICS
 from moeprof.traces.ncu.units import scale
 
 _MODULE = "ncu_report"
-_INSTALLED: Final = "/opt/nvidia/nsight-compute"
 _LIMIT_S = 600
 _DEVICE_NAME = "device__attribute_display_name"
-
-
-def find_ncu() -> str | None:
-    """Return the ``ncu`` of PATH, else the newest one in its usual folder, else None."""
-    return which("ncu") or _newest("ncu")
 
 
 def reader() -> ModuleType | None:
@@ -31,7 +25,7 @@ def reader() -> ModuleType | None:
     try:
         return importlib.import_module(_MODULE)
     except ImportError:
-        brought = _newest("extras/python")
+        brought = nsight.newest(nsight.COMPUTE, "extras/python")
     if brought is None:
         return None
     sys.path.append(brought)
@@ -130,13 +124,3 @@ def _dimensions(action: Any, what: str) -> str | None:
 
 def _text(metric: Any) -> str | None:
     return None if metric is None else str(metric.value())
-
-
-def _newest(below: str) -> str | None:
-    found = [*Path(_INSTALLED).glob(f"*/{below}")]
-    depth = len(Path(below).parts)
-    return str(max(found, key=lambda path: _version(path.parents[depth - 1].name))) if found else None
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in text.split("."))

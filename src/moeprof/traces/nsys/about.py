@@ -65,10 +65,10 @@ def about(export: Export) -> About:
 def _meta(export: Export) -> dict[str, str]:
     found: dict[str, str] = {}
     for table in _META:
-        frame = export.read(table, texts=["name", "value"]).frame
-        if frame.columns != ["name", "value"]:
+        rows = export.read(table, texts=["name", "value"])
+        if rows.frame.columns != ["name", "value"]:
             continue
-        for name, value in frame.cast(pl.String).iter_rows():
+        for name, value in zip(rows.words("name"), rows.words("value"), strict=True):
             key = _MODE if str(name).endswith(_MODE) else str(name)
             if key in (_VERSION, _SCHEMA, _MODE) and value:
                 found.setdefault(key, value)
@@ -77,10 +77,11 @@ def _meta(export: Export) -> dict[str, str]:
 
 def _devices(export: Export) -> dict[tuple[int | None, int], str]:
     """Name devices as kernels number them: by process where the file maps them, else by the number of the GPU."""
-    frame = export.read("TARGET_INFO_GPU", ["id", "cuDevice"], ["name"]).frame
-    if not {"id", "name"} <= set(frame.columns):
+    rows = export.read("TARGET_INFO_GPU", ["id", "cuDevice"], ["name"])
+    if not {"id", "name"} <= set(rows.frame.columns):
         return {}
-    gpus = {row["id"]: row for row in frame.cast({"name": pl.String}).to_dicts() if row["id"] is not None}
+    named = rows.frame.with_columns(rows.words("name"))
+    gpus = {row["id"]: row for row in named.to_dicts() if row["id"] is not None}
     found: dict[tuple[int | None, int], str] = {}
     for number, row in gpus.items():
         visible = row.get("cuDevice")
@@ -95,10 +96,11 @@ def _devices(export: Export) -> dict[tuple[int | None, int], str]:
 
 
 def _process_names(export: Export) -> dict[int, str]:
-    frame = export.read("PROCESSES", ["globalPid"], ["name"]).frame
-    if frame.columns != ["globalPid", "name"]:
+    rows = export.read("PROCESSES", ["globalPid"], ["name"])
+    if rows.frame.columns != ["globalPid", "name"]:
         return {}
-    return {pid: _base(name) for pid, name in frame.cast({"name": pl.String}).iter_rows() if pid is not None and name}
+    named = zip(rows.frame["globalPid"], rows.words("name"), strict=True)
+    return {process: _base(name) for process, name in named if process is not None and name}
 
 
 def _thread_names(export: Export) -> dict[int, str]:
@@ -116,8 +118,8 @@ def _base(name: str) -> str:
 
 
 def _diagnostics(export: Export) -> tuple[str, ...]:
-    frame = export.read("DIAGNOSTIC_EVENT", ["severity"], ["text"]).frame
-    if frame.columns != ["severity", "text"]:
+    rows = export.read("DIAGNOSTIC_EVENT", ["severity"], ["text"])
+    if rows.frame.columns != ["severity", "text"]:
         return ()
-    texts = frame.filter(pl.col("severity") >= 2)["text"].drop_nulls().cast(pl.String)
+    texts = rows.words("text").filter(rows.frame["severity"] >= 2).drop_nulls()
     return tuple(dict.fromkeys(_PATH.sub("<path>", text.strip())[:300] for text in texts))

@@ -7,7 +7,7 @@ never assumed: `Export.read` returns the columns that are there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,14 +31,20 @@ class Rows:
     """Some columns of a table.
 
     Attributes:
-        frame: Whole numbers as Int64, texts as Enum; only the columns that are there.
+        frame: Whole numbers as Int64, texts as numbers (UInt32) of `texts`; only the columns that are there.
+        texts: The distinct texts of all text columns.
         mismatched: Values of another type than asked for, which are null.
         invalid_utf8: Distinct texts whose bad bytes were replaced.
     """
 
     frame: pl.DataFrame
+    texts: pl.Series = field(default_factory=lambda: pl.Series("text", dtype=pl.String))
     mismatched: int = 0
     invalid_utf8: int = 0
+
+    def words(self, column: str) -> pl.Series:
+        """Return the texts of a column, row by row."""
+        return self.texts.gather(self.frame[column]).alias(column)
 
 
 class Export(Protocol):
@@ -98,13 +104,11 @@ class _Sqlite:
             found = self._database.read(table, list(integers), list(texts))
         frame = pl.DataFrame(found.columns)
         distinct = pl.DataFrame(found.texts)["text"]
-        held = [name for name in texts if name in frame.columns]
         if found.invalid_utf8:  # two texts may have become one
-            labels = distinct.unique(maintain_order=True)
-            frame = frame.with_columns(distinct.gather(frame[name]).cast(pl.Enum(labels)).alias(name) for name in held)
-        else:
-            frame = frame.with_columns(pl.col(held).cat.to(pl.Enum(distinct)) if held else [])
-        return Rows(frame, found.mismatched, found.invalid_utf8)
+            distinct, same = _distinct(distinct)
+            held = [name for name in texts if name in frame.columns]
+            frame = frame.with_columns(same.gather(frame[name]).alias(name) for name in held)
+        return Rows(frame, distinct, found.mismatched, found.invalid_utf8)
 
     def rows(self, table: str) -> int:
         with native.mapped(self._path):
@@ -128,9 +132,13 @@ class _Folder:
             return Rows(pl.DataFrame())
         raw = self._load(self._files[table], names)
         whole = [_integer(raw[name]).alias(name) for name in names if name in integers]
-        words = [_text(raw[name]) for name in names if name in texts]
+        words = [raw[name].cast(pl.String) for name in names if name in texts]
         lost = sum(after.null_count() - raw[after.name].null_count() for after in whole)
-        return Rows(pl.DataFrame([*whole, *words]), lost)
+        if not words:
+            return Rows(pl.DataFrame(whole), mismatched=lost)
+        distinct, codes = _distinct(pl.concat([column.rename("text") for column in words]))
+        parts = [codes.slice(at * raw.height, raw.height).alias(column.name) for at, column in enumerate(words)]
+        return Rows(pl.DataFrame([*whole, *parts]), distinct, lost)
 
     def rows(self, table: str) -> int:
         if not self._tables.get(table):
@@ -168,6 +176,7 @@ def _integer(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64, strict=False)
 
 
-def _text(column: pl.Series) -> pl.Series:
-    words = column.cast(pl.String)
-    return words.cast(pl.Enum(words.drop_nulls().unique(maintain_order=True)))
+def _distinct(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the distinct texts, and the number of each text among them."""
+    distinct = texts.drop_nulls().unique(maintain_order=True)
+    return distinct, texts.cast(pl.Enum(distinct)).to_physical().cast(pl.UInt32)

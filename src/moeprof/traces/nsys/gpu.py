@@ -36,13 +36,17 @@ NUMBERS = (
 )
 
 
+def wanted(export: Export, kind: str) -> list[str]:
+    """Return the columns that are read of a table of GPU rows, those that it has."""
+    held = set(export.tables.get(PREFIX + kind, ()))
+    if {"demangledName", "shortName"} & held:
+        held.discard("mangledName")
+    return [name for name in (*_COMMON, *_OWN[kind]) if name in held]
+
+
 def read_table(export: Export, kind: str) -> Rows:
     """Read one table of GPU rows as the file holds it."""
-    columns = [*_COMMON, *_OWN[kind]]
-    held = export.tables.get(PREFIX + kind, ())
-    if kind == "KERNEL" and {"demangledName", "shortName"} & set(held):
-        columns.remove("mangledName")
-    return export.read(PREFIX + kind, columns)
+    return export.read(PREFIX + kind, wanted(export, kind))
 
 
 def name_ids(kernels: pl.DataFrame) -> pl.Series:

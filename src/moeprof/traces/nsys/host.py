@@ -10,9 +10,9 @@ import polars as pl
 from moeprof.traces.nsys.export import Export, Rows
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_CALLS = ("start", "end", "globalTid", "correlationId", "nameId")
+CALL_COLUMNS = ("start", "end", "globalTid", "correlationId", "nameId")
 _NVTX = re.compile(r"NVTX_EVENTS(?:_V(\d+))?")
-_NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId")
+NVTX_COLUMNS = ("start", "end", "eventType", "globalTid", "textId", "domainId")
 
 MARK = 34
 RANGES = (59, 60, 70, 71)  # push/pop, start/end, and the two kinds that text files of ranges make
@@ -28,7 +28,7 @@ THREAD_BITS = 0xFFFFFF
 
 def calls(export: Export) -> Rows:
     """Read the calls of runtime and driver."""
-    return export.read(CALLS, _CALLS)
+    return export.read(CALLS, CALL_COLUMNS)
 
 
 def nvtx_table(export: Export) -> str | None:
@@ -40,7 +40,7 @@ def nvtx_table(export: Export) -> str | None:
 def nvtx(export: Export) -> Rows:
     """Read the NVTX events; texts are in ``text``, or strings by ``textId``."""
     table = nvtx_table(export)
-    return Rows(pl.DataFrame()) if table is None else export.read(table, _NVTX_COLUMNS, ["text"])
+    return Rows(pl.DataFrame()) if table is None else export.read(table, NVTX_COLUMNS, ["text"])
 
 
 def process_of(global_tid: pl.Expr) -> pl.Expr:
@@ -73,12 +73,13 @@ class Ranges:
     reversed: int
 
 
-def ranges(raw: pl.DataFrame, texts: pl.Series) -> Ranges:
+def ranges(raw: pl.DataFrame, codes: pl.Series, texts: pl.Series) -> Ranges:
     """Tell ranges and marks from the rows that only name things.
 
     Args:
         raw: The table as `nvtx` reads it.
-        texts: The text of each row.
+        codes: For each row the number of its text among `texts`.
+        texts: Distinct texts.
     """
     held = set(raw.columns)
     frame = raw.select(
@@ -93,7 +94,7 @@ def ranges(raw: pl.DataFrame, texts: pl.Series) -> Ranges:
     is_domain = frame["eventType"] == _DOMAIN
     domains = (
         frame.filter(is_domain)
-        .with_columns(texts.filter(is_domain).cast(pl.String).alias("label"))
+        .with_columns(texts.gather(codes.filter(is_domain)).alias("label"))
         .filter(pl.col("globalTid").is_not_null() & pl.col("label").is_not_null())
         .select(process_of(pl.col("globalTid")).alias("process"), "domain", "label")
         .unique(["process", "domain"], keep="last", maintain_order=True)

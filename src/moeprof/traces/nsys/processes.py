@@ -134,8 +134,6 @@ def _by_process(rows: pl.DataFrame) -> dict[int, int]:
 
 def _named(rows: pl.DataFrame, pattern: str) -> list[int]:
     """Return the processes with a row whose name matches."""
-    known = schema.strings(rows, "name")
-    wanted = known.filter(known.str.contains(pattern)).cast(rows.schema["name"])
-    threads = rows.filter(pl.col("name").is_in(wanted.implode()))["thread"].unique()
+    threads = rows["thread"].filter(schema.where(rows["name"], lambda names: names.str.contains(pattern))).unique()
     processes: list[int] = threads.to_frame().select(process_of(pl.col("thread"))).to_series().unique().sort().to_list()
     return processes

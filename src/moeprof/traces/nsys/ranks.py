@@ -12,7 +12,7 @@ from moeprof.traces import link, schema
 from moeprof.traces.nsys import gpu, host, notices, processes
 from moeprof.traces.nsys.about import About, about
 from moeprof.traces.nsys.export import Export, Rows, open_export
-from moeprof.traces.nsys.words import Strings, enum, recoded, strings
+from moeprof.traces.nsys.words import Strings, names, strings
 from moeprof.traces.trace import RankTrace, TraceMetadata
 
 _PHASES = pl.Enum(["X", "i"])
@@ -71,18 +71,23 @@ def _session(export: Export) -> Session:
     call_ids = _column(calls.frame, "nameId")
     text_ids = _column(nvtx.frame, "textId")
     words = strings(export, [kernel_ids, call_ids, text_ids])
-    texts = _texts(nvtx.frame, text_ids, words)
-    call_words = words.of(call_ids).str.replace(_VERSION_OF_CALL, "").cast(pl.Categorical)
-    gpu_words = [
-        words.of(kernel_ids) if kind == "KERNEL" else gpu.names(kind, tables[kind].frame) for kind, _, _ in gpu.TABLES
-    ]
-    ranges = host.ranges(nvtx.frame, texts)
-    all_names = enum([texts, *gpu_words, call_words.cast(pl.String)])
+    codes, texts = _texts(nvtx, text_ids, words)
+    calls_by_id = words.labels.with_columns(pl.col("label").str.replace(_VERSION_OF_CALL, ""))
+    spelled = {kind: gpu.names(kind, tables[kind].frame) for kind, _, _ in gpu.TABLES if kind != "KERNEL"}
+    of_calls = calls_by_id.filter(pl.col("id").is_in(call_ids.unique().implode()))
+    of_kernels = words.labels.filter(pl.col("id").is_in(kernel_ids.unique().implode()))
+    all_names = names(texts, [of_calls["label"], of_kernels["label"], *spelled.values()])
+    numbers = {kind: all_names.of_labels(column) for kind, column in spelled.items()}
+    numbers["KERNEL"] = all_names.of_ids(kernel_ids, of_kernels)
+    *of_gpu, called, ranged = all_names.columns(
+        [*(numbers[kind] for kind, _, _ in gpu.TABLES), all_names.of_ids(call_ids, of_calls), codes]
+    )
+    ranges = host.ranges(nvtx.frame, codes, texts)
     found = about(export)
     return Session(
-        gpu=_gpu_rows(tables, gpu_words, all_names),
-        calls=_call_rows(calls.frame, call_words, all_names),
-        ranges=_with_categories(ranges, recoded(texts, all_names)),
+        gpu=_gpu_rows(tables, of_gpu),
+        calls=_call_rows(calls.frame, called),
+        ranges=_with_categories(ranges, ranged),
         about=found,
         counts=_counts(export, tables, calls, ranges),
         findings=notices.of_file(export, found, words, ranges, [*tables.values(), calls, nvtx]),
@@ -95,63 +100,52 @@ def _column(frame: pl.DataFrame, name: str) -> pl.Series:
     return pl.repeat(None, frame.height, dtype=pl.Int64, eager=True).alias(name)
 
 
-def _texts(frame: pl.DataFrame, ids: pl.Series, words: Strings) -> pl.Series:
-    """Return the text of each NVTX row as Enum: written in place, else a registered string, else nothing."""
-    inline = frame["text"] if "text" in frame.columns else None
-    if ids.null_count() == ids.len():
-        if inline is not None and not inline.null_count():
-            return inline
-        texts = pl.repeat("", frame.height, dtype=pl.String, eager=True) if inline is None else inline
-        return _as_enum(texts.cast(pl.String).fill_null(""))
-    registered = _codes(ids, words)
-    if inline is None:
-        return _as_enum(registered.cast(pl.String).fill_null(""))
-    both = enum([inline, registered])
-    merged = pl.DataFrame({"a": recoded(inline, both), "b": recoded(registered, both)})
-    joined = merged.select(pl.coalesce("a", "b")).to_series()
-    return _as_enum(joined.cast(pl.String).fill_null("")) if joined.null_count() else joined
+def _texts(nvtx: Rows, ids: pl.Series, words: Strings) -> tuple[pl.Series, pl.Series]:
+    """Return the text of each NVTX row as a number, and the texts: written in place, else a registered string, else ""."""
+    own = nvtx.frame["text"] if "text" in nvtx.frame.columns else None
+    inline = pl.repeat(None, nvtx.frame.height, dtype=pl.UInt32, eager=True) if own is None else own
+    if own is not None and not own.null_count():
+        return own, nvtx.texts
+    registered = words.labels.filter(pl.col("id").is_in(ids.unique().implode()))
+    whole = pl.concat([nvtx.texts.rename("label"), registered["label"], pl.Series([""])])
+    distinct = whole.unique(maintain_order=True)
+    enum = pl.Enum(distinct)
+    by_id = registered.select("id", pl.col("label").cast(enum).to_physical().cast(pl.UInt32).alias("code"))
+    by_string = pl.DataFrame({"id": ids}).join(by_id, on="id", how="left", maintain_order="left")["code"]
+    nothing = int(pl.Series([""]).cast(enum).to_physical()[0])
+    frame = pl.DataFrame({"inline": inline, "string": by_string})
+    return frame.select(pl.coalesce("inline", "string", pl.lit(nothing, dtype=pl.UInt32))).to_series(), distinct
 
 
-def _codes(ids: pl.Series, words: Strings) -> pl.Series:
-    """Return registered strings as Enum without making a text for each row."""
-    names = pl.Enum(words.labels["label"].unique(maintain_order=True))
-    labels = words.labels.with_columns(pl.col("label").cast(names))
-    return pl.DataFrame({"id": ids}).join(labels, on="id", how="left", maintain_order="left")["label"]
-
-
-def _as_enum(texts: pl.Series) -> pl.Series:
-    return texts.cast(pl.Enum(texts.unique(maintain_order=True)))
-
-
-def _gpu_rows(tables: dict[str, Rows], words: list[pl.Series], names: pl.Enum) -> pl.DataFrame:
+def _gpu_rows(tables: dict[str, Rows], labels: list[pl.Series]) -> pl.DataFrame:
     categories = pl.Enum([category for _, category, _ in gpu.TABLES])
     parts = []
-    for (kind, category, activity), labels in zip(gpu.TABLES, words, strict=True):
+    for (kind, category, activity), named in zip(gpu.TABLES, labels, strict=True):
         rows = tables[kind].frame
         if rows.height:
             parts.append(
                 gpu.unified(kind, rows).with_columns(
-                    labels.fill_null("").cast(pl.Categorical).cast(names).alias("name"),
+                    named.alias("name"),
                     pl.lit(category, dtype=categories).alias("category"),
                     pl.lit(activity, dtype=schema.ACTIVITY).alias("activity"),
                 )
             )
     if parts:
         return pl.concat(parts)
-    numbers: dict[str, pl.DataType | type[pl.DataType]] = {
-        name: schema.KERNELS.get(name, pl.Int64) for name in gpu.NUMBERS
-    }
-    return pl.DataFrame(schema={**numbers, "name": names, "category": categories, "activity": schema.ACTIVITY})
+    columns = {name: pl.Series(name, [], dtype=schema.KERNELS.get(name, pl.Int64)) for name in gpu.NUMBERS}
+    no_category = pl.Series("category", [], dtype=categories)
+    no_activity = pl.Series("activity", [], dtype=schema.ACTIVITY)
+    return pl.DataFrame([*columns.values(), labels[0].clear().alias("name"), no_category, no_activity])
 
 
-def _call_rows(frame: pl.DataFrame, words: pl.Series, names: pl.Enum) -> pl.DataFrame:
+def _call_rows(frame: pl.DataFrame, labels: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "thread": _column(frame, "globalTid"),
             "start_ns": _column(frame, "start"),
             "end_ns": _column(frame, "end"),
             "correlation": _column(frame, "correlationId").reinterpret(signed=False),
-            "name": words.cast(names),
+            "name": labels,
         }
     ).filter(pl.col("thread").is_not_null())
 
@@ -217,8 +211,6 @@ def _events(
     rows: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, threads: pl.DataFrame
 ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
     """Number all rows: GPU rows, then calls, then ranges and marks, each in the order of the file."""
-    names = rows.schema["name"]
-    assert isinstance(names, pl.Enum)
     parts = {"gpu": rows, "calls": calls, "ranges": ranges}
     categories = pl.Enum(
         list(dict.fromkeys([*schema.strings(rows, "category"), _CALL, *schema.strings(ranges, "category")]))
@@ -238,11 +230,7 @@ def _events(
         )
         first += frame.height
         numbered[part] = frame
-        made.append(
-            frame.with_columns(recoded(frame["category"], categories) if part != "calls" else "category").select(
-                *schema.EVENTS
-            )
-        )
+        made.append(frame.with_columns(pl.col("category").cast(pl.String).cast(categories)).select(*schema.EVENTS))
     return pl.concat(made), numbered
 
 

@@ -15,8 +15,9 @@ from moeprof.analyzers.claims.sentences import sentences
 from moeprof.analyzers.claims.written import claim_of
 from moeprof.analyzers.serving.compare import compare_serving
 from moeprof.analyzers.serving.metrics import load_metrics
+from moeprof.analyzers.serving.results import ArmSamples
 from moeprof.errors import ClaimError
-from tests.unit.analyzers.serving.arms import arm, decode
+from tests.unit.analyzers.serving.arms import arm, decode, sample
 
 METRICS = load_metrics()
 
@@ -170,3 +171,64 @@ def test_nothing_shown_is_neither_change_nor_none() -> None:
     rows = sentences(compared.rows)
     assert not any(row.kind == "sentence" for row in rows)
     assert rows[0].text == "that output_throughput at c8 changed, or that it did not"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("TPOT fell by 18.2 %", "consistent"),
+        ("TPOT p50 18.2 % lower", "consistent"),
+        ("TPOT is 18.2 percent faster", "consistent"),
+        ("TPOT rose by 18.2 %", "contradicted"),
+        ("median TTFT is 27 % higher", "confirmed"),
+        ("median TTFT got 27 % worse", "confirmed"),
+        ("output throughput improved by 6.7 %", "confirmed"),
+        ("output throughput 6.7 % lower", "contradicted"),
+        ("TPOT fell by -18.2 %", "consistent"),
+    ],
+)
+def test_words_tell_the_direction(text: str, word: str) -> None:
+    # GIVEN a change without a sign THEN the verb tells where it goes; a sign that is written comes first
+    assert checked({"text": text})[0].label == word
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("TPOT 1.2x faster", "may mean either ratio"),
+        ("+" + "9" * 5000 + " % output throughput", "a figure of 5000 digits"),
+        ("TPOT 18.2 %", "says no direction"),
+        ("output throughput higher, latency lower: 6.7 %", "says no direction"),
+        ("+9,000.5 % output throughput", "has the figure '9,0'"),
+        ("output throughput +6,72 %", "has the figure '6,7'"),
+    ],
+)
+def test_a_claim_that_may_mean_two_things(text: str, message: str) -> None:
+    # GIVEN a claim that can be read in two ways THEN it is refused, never guessed
+    with pytest.raises(ClaimError, match=message):
+        checked({"text": text})
+
+
+def test_counts_hold_for_passes_that_failed_a_gate() -> None:
+    # GIVEN three passes, in one of which three requests failed
+    base = ArmSamples("a", "a", tuple(sample(0, number, {}, failed=3 * (number == 1)) for number in range(3)))
+    candidate = arm({1: [1.0, 2.0]})
+    texts = ("0 requests failed", "5 timed runs", "64 completed")
+    claims = [claim_of({"text": text}, 1, METRICS, "c.toml") for text in texts]
+    # WHEN claims about every pass are checked THEN what a gate took out is still a pass that ran
+    rows = check(claims, base, candidate, METRICS).rows
+    assert [row.label for row in rows] == ["contradicted", "confirmed", "contradicted"]
+    assert "of which 1 failed a gate" in rows[1].because
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"metric": "output_throughput", "value": "+6.7 %", "arm": "base"}, "is a change, and names an arm"),
+        ({"metric": "output_throughput", "value": "+6.7 %", "block": 2}, "has a block, and names no arm"),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_refused(table: dict[str, object], message: str) -> None:
+    # GIVEN a key that does not go with the kind of claim THEN it is refused, not passed over
+    with pytest.raises(ClaimError, match=message):
+        checked(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from moeprof import nsight
 from moeprof.config.schema import Arm, Expect, Server
 from moeprof.errors import CaptureError, ConfigError, UsageError
 from moeprof.profiler.kernels import tools as looking
@@ -97,7 +98,7 @@ def test_tools_are_asked_for_their_versions(tmp_path: Path, monkeypatch: pytest.
     program = tmp_path / "ncu"
     program.write_text("#!/bin/sh\necho 'Version 2025.3.1.0 (build 1) (public-release)'\n")
     program.chmod(0o755)
-    monkeypatch.setattr(looking, "_USUAL", str(tmp_path / "none"))
+    monkeypatch.setattr(nsight, "COMPUTE", tmp_path / "none")
     # WHEN they are looked for THEN the version is the one it says
     found = looking.find_tools(sys.executable, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert found == Tools(str(program), (2025, 3, 1, 0), None, None)

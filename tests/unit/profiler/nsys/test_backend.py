@@ -45,7 +45,7 @@ def test_the_server_is_launched_by_nsys_with_spawned_workers(tmp_path: Path) -> 
 
 def test_a_dry_run_needs_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # GIVEN a machine without nsys
-    monkeypatch.setattr("moeprof.profiler.nsys.program._USUAL", ())
+    monkeypatch.setattr("moeprof.nsight._PLACES", {"nsys": ()})
     monkeypatch.setenv("PATH", str(tmp_path))
     nsys = Profiler(tool="nsys")
     # WHEN only the command line is wanted THEN it is composed

@@ -39,7 +39,7 @@ def test_the_importer_is_looked_for_where_nsys_looks_and_beside(tmp_path: Path) 
 
 def test_no_nsys_and_something_else_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # GIVEN no nsys WHEN looked for THEN the key that names one is told
-    monkeypatch.setattr("moeprof.profiler.nsys.program._USUAL", ())
+    monkeypatch.setattr("moeprof.nsight._PLACES", {"nsys": ()})
     with pytest.raises(ConfigError, match="no nsys was found"):
         find_nsys(None, {"PATH": str(tmp_path)})
     # GIVEN another program, and one that is not there
@@ -97,7 +97,7 @@ def test_every_way_to_end_without_a_report_has_its_sentence(
 def real_nsys() -> Nsys:
     """The machine's own nsys; the test is skipped where there is none."""
     try:
-        return find_nsys(os.environ.get("MOEPROF_NSYS"))
+        return find_nsys()
     except ConfigError as error:
         pytest.skip(f"NO REAL NSYS: {error.message}")
 

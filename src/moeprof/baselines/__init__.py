@@ -1,0 +1,1 @@
+"""Accepted baselines: what an arm did when somebody looked and said so, in a small file that lies beside the configuration."""
