@@ -130,7 +130,8 @@ def test_moeprof_is_asked_to_end(blocks: Blocks, number: signal.Signals, code: i
 def test_the_server_is_killed(blocks: Blocks, count: int) -> None:
     # GIVEN a block WHEN its server is killed at some moment of it
     struck = 0
-    for delay in points("server", count, length_s(blocks)):
+    # The first one at once: on a machine that was busy when the block's length was taken, all others may come too late.
+    for delay in (0.0, *points("server", count, length_s(blocks))):
         before = complete(blocks)
         process = begin(blocks)
         assert until(lambda: blocks.server() is not None or process.poll() is not None)  # noqa: B023 - called at once
