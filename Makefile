@@ -43,8 +43,8 @@ test: setup lint type rust fuzz build $(STAMPS)/stub gate ## set up, then run ev
 	@echo 'pytest    all tests and the examples in docstrings, README and docs'
 	@$(BIN)/python -m pytest -q -m 'not slow'
 
-# Each of 20 moments of a block on a fake server that starts fast: moeprof killed, asked to end in three ways, its server killed.
-kills: build ## kill moeprof and its server at 20 points of a block each (some minutes)
+# Each of 20 moments of a block on a fake server that starts fast: moeprof killed or asked to end, its server or its client killed.
+kills: build ## kill moeprof, its server and its client at 20 points of a block each (some minutes)
 	@echo 'kills     20 points of a block for each way to end'
 	@$(BIN)/python -m pytest -q -p no:randomly -m 'slow and not live' tests/integration/test_capture_kills.py tests/integration/test_capture_failures.py
 

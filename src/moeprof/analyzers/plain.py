@@ -7,7 +7,7 @@ from typing import cast
 
 from moeprof.findings import Finding, JsonValue
 
-_JSON_NAMES = {"class_": "class"}
+_JSON_NAMES = {"class_": "class", "with_": "with"}
 
 
 def to_json(value: object) -> JsonValue:

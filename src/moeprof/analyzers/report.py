@@ -11,6 +11,9 @@ from moeprof import findings as findings_module
 from moeprof.analyzers import across_ranks, counts, pairs, quality, times
 from moeprof.analyzers.classify import load_classifier
 from moeprof.analyzers.iterations import attribute
+from moeprof.analyzers.layers.findings import layer_findings
+from moeprof.analyzers.layers.sequences import sequences
+from moeprof.analyzers.layers.structure import layer_rows
 from moeprof.analyzers.markers import MarkerChoice
 from moeprof.analyzers.results import Coverage, RankReport, Report, Subject
 from moeprof.analyzers.series import Series, iteration_times, kernel_times
@@ -56,6 +59,7 @@ def report(
         found += counts.counts_findings(attribution)
         found += pairs.pair_findings(attribution)
         found += quality.quality_findings(rank, attribution)
+        found += layer_findings(reports[-1].layers, rank.key)
     across, more = across_ranks.across_ranks(tuple(reports), attributions)
     found += more
     if timeline or ranks:
@@ -86,7 +90,7 @@ def _rank_report(rank: RankTrace, attribution: Attribution) -> RankReport:
         pairs=pairs.pairs(attribution),
         time_ns=times.time_totals(attribution.launches),
         per_iteration_ns=times.per_iteration_times(series.times),
-        layers=(),
+        layers=layer_rows(sequences(attribution, rank.kernels.select("event", "graph_node_id"))),
         coverage=_coverage(rank, attribution),
         series=series,
     )

@@ -14,6 +14,7 @@ from moeprof.analyzers.claims.results import ClaimRow
 from moeprof.analyzers.durations.results import DurationTest, KernelTimeRow
 from moeprof.analyzers.environment.results import EnvironmentRow
 from moeprof.analyzers.kernel_metrics.results import LayerChange
+from moeprof.analyzers.layers.results import LayerRow, SequenceChange
 from moeprof.analyzers.plain import to_json
 from moeprof.analyzers.serving.results import ServingRow
 from moeprof.findings import Finding, JsonValue
@@ -201,7 +202,7 @@ class RankReport:
     pairs: Pairs
     time_ns: TimeTotals
     per_iteration_ns: PerIterationTimes
-    layers: tuple[JsonValue, ...]
+    layers: tuple[LayerRow, ...]
     coverage: Coverage
     timeline: RankTimeline | None = None
     series: Series | None = field(default=None, compare=False, repr=False, metadata={"json": False})
@@ -339,7 +340,7 @@ class Diff:
     structure: tuple[StructureRow, ...]
     kernels: tuple[KernelRow, ...]
     pairs: PairChanges
-    layers: tuple[JsonValue, ...]
+    layers: tuple[SequenceChange, ...]
     time: tuple[TimeRow, ...]
     serving: tuple[ServingRow, ...]
     accuracy: tuple[AccuracyRow, ...]
@@ -349,6 +350,7 @@ class Diff:
     findings: tuple[Finding, ...]
     kernel_times: tuple[KernelTimeRow, ...] = ()
     kernel_metrics: tuple[LayerChange, ...] = ()
+    layer_notes: tuple[str, ...] = ()
     waterfall: Waterfall | None = None
 
     def to_dict(self) -> dict[str, JsonValue]:

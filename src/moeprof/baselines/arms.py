@@ -7,6 +7,7 @@ from typing import cast
 
 from moeprof.analyzers.accuracy.results import Evaluation
 from moeprof.analyzers.environment.results import RunRecord
+from moeprof.analyzers.environment.rules import rule_of
 from moeprof.analyzers.gates.observation import Count, Observation, Structure
 from moeprof.baselines.document import Object, Reader
 from moeprof.baselines.passes import samples_from, serving_of
@@ -63,7 +64,19 @@ def observation_of(arm: str, value: Object, path: str) -> Observation:
         runs=tuple(_run_from(item) for item in read.parts("runs")),
         findings=tuple(Finding(slug, "note", "known from the baseline") for slug in read.texts("findings")),
         traced=structure is not None,
+        oldest=_oldest(read.parts("history")),
     )
+
+
+def _oldest(history: list[Reader]) -> dict[str, float]:
+    """Return the first median of each metric in the history; counts have no place there."""
+    found: dict[str, float] = {}
+    for entry in history:
+        before = entry.value.get("before")
+        for key, value in before.items() if isinstance(before, dict) else ():
+            if " " in key and isinstance(value, int | float) and not isinstance(value, bool):
+                found.setdefault(key, float(value))
+    return found
 
 
 def _structure(found: Structure) -> Object:
@@ -144,7 +157,8 @@ def _run(run: RunRecord) -> Object:
     return {
         "block": run.block,
         "commanded": run.commanded,
-        "facts": dict(run.facts),
+        # What is only listed, paths and names of hosts, has no place in a repository.
+        "facts": {key: value for key, value in run.facts.items() if rule_of(key).weight == "matters"},
         "fingerprint": run.fingerprint,
         "own": None if run.own is None else cast("JsonValue", sorted(run.own)),
         "source": run.source,

@@ -55,7 +55,7 @@ def _run(
     outcome = fail_on.outcome(result, words)
     from moeprof.reports.render import render_diff
 
-    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words))
+    emit(options, streams, lambda fmt, look: render_diff(result, fmt, look, outcome, words, explain=explain))
     if outcome.exit_code == NothingToCompareError.exit_code:
         raise NothingToCompareError(_why(result), hint=_cure(result))
     if outcome.caveat is not None:

@@ -21,7 +21,12 @@ PATH is a trace file, a folder with one trace per rank, or an arm that was captu
 
 
 def _run(
-    path: tuple[str, ...], explain_class: str | None, timeline: bool, ranks: bool, **values: Unpack[SharedValues]
+    path: tuple[str, ...],
+    explain_class: str | None,
+    layers: bool,
+    timeline: bool,
+    ranks: bool,
+    **values: Unpack[SharedValues],
 ) -> int:
     options = shared(**values)
     streams = click.get_current_context().find_object(Streams) or Streams(None, None)
@@ -35,7 +40,7 @@ def _run(
     reports = [analysis.report_of(item, options.reading, timeline=timeline, ranks=ranks) for item in path]
     from moeprof.reports.render import render_reports
 
-    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look))
+    emit(options, streams, lambda fmt, look: render_reports(reports, fmt, look, layers=layers))
     return 0
 
 
@@ -50,6 +55,12 @@ command = GroupedCommand(
             metavar="NAME",
             heading="Reading",
             help="Say which rule takes this kernel name, and stop.",
+        ),
+        GroupedOption(
+            "--layers",
+            is_flag=True,
+            heading="Content",
+            help="Show the structure that repeats in an iteration: layers, passes and their launches.",
         ),
         GroupedOption(
             "--timeline",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moeprof.analyzers.results import Diff, DiffSubject, KernelRow, StructureRow
-from moeprof.findings import JsonValue
 from moeprof.reports.accuracy import accuracy_sections
 from moeprof.reports.claims import claim_sections
-from moeprof.reports.document import Block, Column, Lines, Page, Section, Table, Tone
+from moeprof.reports.document import Column, Lines, Page, Section, Table, Tone
 from moeprof.reports.environment import environment_sections
 from moeprof.reports.finding_lines import findings_section
 from moeprof.reports.kernel_metrics import kernel_metrics_sections
+from moeprof.reports.layers import explanation_sections
 from moeprof.reports.names import short_ranks
 from moeprof.reports.outcome import Outcome
 from moeprof.reports.serving import serving_sections
@@ -31,20 +31,23 @@ _TONES: dict[str, Tone] = {
 }
 
 
-def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False, one_table: bool = False) -> Page:
+def diff_page(
+    diff: Diff, outcome: Outcome | None = None, *, wide: bool = False, one_table: bool = False, explain: bool = False
+) -> Page:
     """Return the page of a diff.
 
     Args:
         diff: What to show.
         outcome: The exit code and why, for the last line.
         wide: Fold nothing.
+        explain: Say what became of the folded structure.
         one_table: Let a table be as wide as it is, for formats without a limit.
     """
     sections = [
         Section("Summary", (Lines(tuple(safe(line) for line in diff.summary) or ("nothing to say",), bullets=True),)),
         *serving_sections(diff.serving, wide=wide, one_table=one_table),
         *accuracy_sections(diff.accuracy),
-        *(_of_traces(diff, wide=wide) if diff.base.ranks and diff.candidate.ranks else ()),
+        *(_of_traces(diff, wide=wide, explain=explain) if diff.base.ranks and diff.candidate.ranks else ()),
         *kernel_metrics_sections(diff.kernel_metrics),
         *environment_sections(diff.environment, wide=wide),
         *claim_sections(diff.claims),
@@ -54,15 +57,15 @@ def diff_page(diff: Diff, outcome: Outcome | None = None, *, wide: bool = False,
     return Page("moeprof diff", facts, tuple(sections), _closing(diff, outcome), _TONES[diff.verdict])
 
 
-def _of_traces(diff: Diff, *, wide: bool) -> tuple[Section, ...]:
+def _of_traces(diff: Diff, *, wide: bool, explain: bool) -> tuple[Section, ...]:
     return (
+        *(explanation_sections(diff.layers, diff.layer_notes, wide=wide) if explain else ()),
         _structure(diff.structure, wide=wide),
         _pairs(diff),
         times_section(diff.time, wide=wide),
         *waterfall_section(diff.waterfall, wide=wide),
         _kernels(diff.kernels, _unit(diff), wide=wide),
         *kernel_times_section(diff.kernel_times, _unit(diff), wide=wide),
-        *_layers(diff.layers),
     )
 
 
@@ -173,18 +176,3 @@ def _kernels(kernels: Sequence[KernelRow], unit: str, *, wide: bool) -> Section:
 
 def _largest(row: KernelRow) -> int:
     return max(row.base_kernel_sum or 0, row.candidate_kernel_sum or 0)
-
-
-def _layers(layers: Sequence[JsonValue]) -> tuple[Section, ...]:
-    lines = tuple(
-        f"{safe(str(layer.get('phase')))}: {layer.get('repeat')} x [{_steps(layer.get('base'))}]"
-        f" became [{_steps(layer.get('candidate'))}]"
-        for layer in layers
-        if isinstance(layer, dict)
-    )
-    blocks: tuple[Block, ...] = (Lines(lines),)
-    return (Section("Layers", blocks),) if lines else ()
-
-
-def _steps(steps: JsonValue) -> str:
-    return " ".join(safe(str(step)) for step in steps) if isinstance(steps, list) else "no data"

@@ -24,19 +24,37 @@ FORMATS = ("text", "json", "markdown")
 CHECK_FORMATS = ("junit", "github", "gitlab", "buildkite")
 
 
-def render_reports(results: Sequence[Report], fmt: str, look: Look) -> str:
-    """Return reports in a format of `FORMATS`; several stand one after another."""
+def render_reports(results: Sequence[Report], fmt: str, look: Look, *, layers: bool = False) -> str:
+    """Return reports in a format of `FORMATS`; several stand one after another. `layers` shows the folded structure."""
     if fmt == "json":
         from moeprof.reports import json
 
         return json.reports(results)
     from moeprof.reports.report_page import report_page
 
-    return "\n\n".join(render_page(report_page(result, wide=look.wide), fmt, look) for result in results)
+    pages = (report_page(result, wide=look.wide, layers=layers) for result in results)
+    return "\n\n".join(render_page(page, fmt, look) for page in pages)
 
 
-def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = None, words: Collection[str] = ()) -> str:
-    """Return a diff in a format of `FORMATS` or `CHECK_FORMATS`; `words` are those of ``--fail-on``."""
+def render_diff(
+    result: Diff,
+    fmt: str,
+    look: Look,
+    outcome: Outcome | None = None,
+    words: Collection[str] = (),
+    *,
+    explain: bool = False,
+) -> str:
+    """Return a diff in a format of `FORMATS` or `CHECK_FORMATS`.
+
+    Args:
+        result: What to show.
+        fmt: The format.
+        look: The look of text.
+        outcome: The exit code and why.
+        words: Those of ``--fail-on``.
+        explain: Say what became of the folded structure.
+    """
     if fmt == "json":
         from moeprof.reports import json
 
@@ -47,7 +65,8 @@ def render_diff(result: Diff, fmt: str, look: Look, outcome: Outcome | None = No
         from moeprof.reports.checks import checks_of_diff
 
         return _render_checks(checks_of_diff(result, words, diff_page(result, outcome).closing or ""), fmt)
-    return render_page(diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown"), fmt, look)
+    page = diff_page(result, outcome, wide=look.wide, one_table=fmt == "markdown", explain=explain)
+    return render_page(page, fmt, look)
 
 
 def render_kernels(result: KernelsResult, fmt: str, look: Look) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from moeprof.analyzers.results import RankReport, Report, Spread
 from moeprof.analyzers.tables import KINDS
-from moeprof.findings import JsonValue
 from moeprof.reports.collectives import collective_sections
 from moeprof.reports.document import Block, Column, Lines, Page, Section, Table
 from moeprof.reports.finding_lines import findings_section
+from moeprof.reports.layers import layer_sections
 from moeprof.reports.names import NO_RANK, short_ranks
 from moeprof.reports.rank_times import per_iteration_section, totals_section
 from moeprof.reports.structure import structure_sections
@@ -22,12 +22,13 @@ _KERNELS_SHOWN = 10
 _LAST_SHOWN = 4
 
 
-def report_page(report: Report, *, wide: bool = False) -> Page:
+def report_page(report: Report, *, wide: bool = False, layers: bool = False) -> Page:
     """Return the page of a report.
 
     Args:
         report: What to show.
         wide: Fold nothing.
+        layers: Show the folded structure.
     """
     alone = len(report.ranks) == 1
     labels = ["value"] if alone else short_ranks([rank.rank for rank in report.ranks])
@@ -35,12 +36,12 @@ def report_page(report: Report, *, wide: bool = False) -> Page:
     by_key = {rank.rank: "" if alone else label for label, rank in ranks}
     sections = [
         Section("Iterations", (Lines(_iterations(ranks)),)),
+        *(layer_sections(ranks, wide=wide) if layers else ()),
         *structure_sections(ranks),
         totals_section(ranks),
         per_iteration_section(ranks, wide=wide),
         *timeline_sections(ranks, wide=wide),
         _kernels(report.ranks, wide=wide),
-        *_layers(ranks),
         *_across(report, by_key),
         *collective_sections(report.across_ranks.collectives, _labels(by_key), wide=wide),
         _coverage(ranks),
@@ -133,24 +134,6 @@ def _kernels(ranks: Sequence[RankReport], *, wide: bool) -> Section:
 
 def _unit(ranks: Sequence[RankReport]) -> str:
     return "operator" if {rank.launch_unit for rank in ranks} == {"operator"} else "kernel"
-
-
-def _layers(ranks: Sequence[tuple[str, RankReport]]) -> tuple[Section, ...]:
-    said: dict[tuple[str, ...], list[str]] = {}
-    for label, rank in ranks:
-        lines = tuple(_layer_line(layer) for layer in rank.layers if isinstance(layer, dict))
-        if lines:
-            said.setdefault(lines, []).append(label)
-    return tuple(
-        Section("Layers" if len(said) == 1 else f"Layers ({', '.join(labels)})", (Lines(lines),))
-        for lines, labels in said.items()
-    )
-
-
-def _layer_line(layer: dict[str, JsonValue]) -> str:
-    sequence = layer.get("sequence")
-    steps = " ".join(safe(str(step)) for step in sequence) if isinstance(sequence, list) else ""
-    return f"{safe(str(layer.get('phase')))}: {layer.get('repeat')} x [{steps}]"
 
 
 def _across(report: Report, labels: dict[str | None, str]) -> tuple[Section, ...]:

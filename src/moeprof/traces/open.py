@@ -14,6 +14,7 @@ import polars as pl
 from moeprof.errors import DuplicateRankError, NotATraceError, TraceEmptyError, UnsupportedFormatError
 from moeprof.findings import Finding
 from moeprof.store.subject import find_run
+from moeprof.traces import cache as entries
 from moeprof.traces import folder, formats, kineto, ranks
 from moeprof.traces.folder import Found, LeftOut, TraceFile
 from moeprof.traces.formats import Format
@@ -55,7 +56,8 @@ def open_trace(
         categories: Event categories to keep. None keeps all but ``python_function``, which is counted in
             ``event_counts`` and not stored; ``("*",)`` keeps all. Other events are counted, not stored: without
             launches every kernel is an orphan, and without annotations there are no markers.
-        cache: No effect yet: there is no cache, every call reads the files.
+        cache: Take a file of torch from the folder ``MOEPROF_CACHE`` where it was read before, and store it there else;
+            False, or no such variable: neither.
         store: Folder of the store; None: MOEPROF_STORE, else the nearest configuration's, else ``.moeprof``.
 
     Returns:
@@ -71,7 +73,6 @@ def open_trace(
         >>> trace["dp0_pp0_tp0_dcp0_ep0_rank0"].kernels.height
         5001
     """
-    del cache
     source = os.fspath(path)
     run = find_run(source, store)
     if run is not None and not run.has_traces and run.manifest.extra.get("ingested") is True:
@@ -82,7 +83,7 @@ def open_trace(
         )
     found = folder.find(source if run is None else str(run.path))
     keep = None if categories is None else frozenset(categories)
-    read = _read_all(found, recover=recover, keep=keep)
+    read = _read_all(found, recover=recover, keep=keep, cached=cache)
     failed = [result for result in read if isinstance(result, _Failed)]
     traces = [trace for result in read if not isinstance(result, _Failed) for trace in result]
     if not traces:
@@ -100,27 +101,39 @@ def open_trace(
     return Trace(run.name, by_rank, tuple(findings), run.manifest.arm)
 
 
-def _read_all(found: Found, *, recover: bool, keep: frozenset[str] | None) -> list[list[RankTrace] | _Failed]:
+def _read_all(
+    found: Found, *, recover: bool, keep: frozenset[str] | None, cached: bool
+) -> list[list[RankTrace] | _Failed]:
     """Read files side by side, the results in the order of the files; the reader releases the interpreter lock."""
 
     def read(file: TraceFile) -> list[RankTrace] | _Failed:
-        return _read(file, found.named, recover=recover, keep=keep)
+        return _read(file, found.named, recover=recover, keep=keep, cached=cached)
 
     with ThreadPoolExecutor(max_workers=min(len(found.files), os.cpu_count() or 1)) as pool:
         return list(pool.map(read, found.files))
 
 
 def _read(
-    file: TraceFile, named: frozenset[Path], *, recover: bool, keep: frozenset[str] | None
+    file: TraceFile, named: frozenset[Path], *, recover: bool, keep: frozenset[str] | None, cached: bool
 ) -> list[RankTrace] | _Failed:
     try:
         if file.path.is_dir() or formats.recognise(file.path) is not Format.TORCH:
             return _nsys(file, keep)
-        tables = kineto.read(file.path, recover=recover, skip_categories=SKIPPED_CATEGORIES if keep is None else ())
+
+        def read() -> list[RankTrace]:
+            return _torch(file, recover=recover, keep=keep)
+
+        options = (file.source, recover, None if keep is None else sorted(keep))
+        return entries.through(file.path, options, read) if cached else read()
     except (NotATraceError, UnsupportedFormatError) as error:
         if file.path in named:
             raise
         return _Failed(file, error)
+
+
+def _torch(file: TraceFile, *, recover: bool, keep: frozenset[str] | None) -> list[RankTrace]:
+    """Read a file of torch; categories that nobody asked for are left out."""
+    tables = kineto.read(file.path, recover=recover, skip_categories=SKIPPED_CATEGORIES if keep is None else ())
     if keep is not None and "*" not in keep:
         kept = pl.col("category").cast(pl.String).is_in(list(keep))
         tables = kineto.subset(tables, tables.events.filter(kept))

@@ -11,12 +11,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from moeprof.analyzers.environment.results import RunRecord
 from moeprof.analyzers.gates.evaluate import evaluate
 from moeprof.analyzers.gates.rules import GateRules
 from moeprof.baselines.accept import accept_everything, accept_parts
 from moeprof.baselines.arms import object_of, observation_of
 from moeprof.baselines.document import Object, line_of, read, text_of
 from moeprof.errors import BaselineError, ConflictError, UsageError
+from moeprof.findings import JsonValue
 from tests.unit.analyzers.gates.observations import LAUNCHES, count, passes, run, structure
 
 WHY: Object = {"reason": "first", "date": "2026-11-30", "source": "base"}
@@ -108,6 +110,33 @@ def test_accepting_everything_keeps_what_was_before() -> None:
     assert (entry["what"], entry["reason"], entry["date"]) == ("everything", "known", "2026-12-01")
     assert entry["before"] == {"moe_fused/target": 42}
     assert entry["after"] == {"moe_fused/target": 43}
+
+
+def test_slow_creep_is_told() -> None:
+    # GIVEN three acceptances, each 4 % slower, less than the threshold WHEN the newest run is gated THEN it passes, with a warning
+    arm = object_of(run(), WHY)
+    for factor in (1.04, 1.08):
+        arm = accept_everything(arm, object_of(run(samples=passes(factor)), LATER))
+    base = observation_of("base", arm, "b")
+    result = evaluate(base, run(samples=passes(1.08)), GateRules())
+    assert result.happened() == ()
+    crept = [finding.evidence["metric"] for finding in result.findings if finding.slug == "creep"]
+    assert crept == ["median_tpot_ms", "median_ttft_ms", "output_throughput"]
+    # AND a run that is as fast as the first one has not crept; where it is forbidden the gate fails
+    assert "creep" not in {f.slug for f in evaluate(base, run(), GateRules()).findings}
+    assert evaluate(base, run(samples=passes(1.08)), GateRules(forbid=("creep",))).happened() == ("gate",)
+
+
+def test_what_names_a_machine_stays_out() -> None:
+    # GIVEN a run that tells its host and where its model lies WHEN it is stored THEN only what matters is kept
+    facts: dict[str, JsonValue] = {
+        "versions.vllm": "0.26.0",
+        "hardware.host": "node3",
+        "model.path": "/data/m",
+        "flags.port": "1",
+    }
+    arm: Any = object_of(run(runs=(RunRecord("base/x", 0, facts),)), WHY)
+    assert arm["runs"][0]["facts"] == {"versions.vllm": "0.26.0"}
 
 
 def test_one_metric_alone_is_accepted() -> None:

@@ -19,6 +19,7 @@ from moeprof.analyzers.comparison.kernel_times import kernel_time_rows
 from moeprof.analyzers.comparison.sentences import Material, summarise
 from moeprof.analyzers.comparison.sides import Side, view
 from moeprof.analyzers.comparison.steadiness import Unsteady, unsteady, varying, varying_finding
+from moeprof.analyzers.layers.changes import layer_changes, representative, variant_changes
 from moeprof.analyzers.results import (
     Diff,
     DiffSubject,
@@ -67,6 +68,7 @@ def compare(base: Report, candidate: Report) -> Diff:
     if why is None and not minorities and _equal_kernels(kernels, before) and base.subject != candidate.subject:
         findings.append(arms_equal(before, after, len(kernels)))
     material = Material(before, after, settled, told, kernels, pairs, backends, times, verdict, why)
+    structures = [representative([rank.layers for rank in side.ranks]) for side in (base, candidate)]
     return Diff(
         base=_subject(base),
         candidate=_subject(candidate),
@@ -74,7 +76,8 @@ def compare(base: Report, candidate: Report) -> Diff:
         structure=structure,
         kernels=kernels,
         pairs=pair_changes(pairs),
-        layers=(),
+        layers=layer_changes(*structures),
+        layer_notes=variant_changes(*structures),
         time=times,
         serving=(),
         accuracy=(),

@@ -6,6 +6,7 @@ from moeprof.analyzers.accuracy.compare import compare_accuracy
 from moeprof.analyzers.accuracy.results import AccuracyRow
 from moeprof.analyzers.environment.compare import compare_environment
 from moeprof.analyzers.environment.results import EnvironmentRow
+from moeprof.analyzers.gates.creep import creep
 from moeprof.analyzers.gates.metrics import metric_rows, pass_rows, serving_of
 from moeprof.analyzers.gates.observation import Observation
 from moeprof.analyzers.gates.results import GateResult, GateRow, GateSubject, GateVerdict, Word, worst_first
@@ -30,7 +31,8 @@ def evaluate(base: Observation, candidate: Observation, rules: GateRules, *, sto
     devices = _devices(base, candidate, rules)
     serving = serving_of(base, candidate, rules, stored=stored)
     accuracy = compare_accuracy(base.evaluations, candidate.evaluations, margin=rules.accuracy_margin)
-    findings = in_order([*candidate.findings, *serving.findings, *surroundings.findings])
+    crept = creep(base.oldest, serving.rows)
+    findings = in_order([*candidate.findings, *serving.findings, *crept, *surroundings.findings])
     rows = [
         *structure_rows(base, candidate, rules),
         *metric_rows(serving, rules),

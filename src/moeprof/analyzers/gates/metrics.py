@@ -29,7 +29,7 @@ def serving_of(base: Observation, candidate: Observation, rules: GateRules, *, s
         return _NOTHING
     before, after = (side.samples or ArmSamples(side.arm, side.source, ()) for side in (base, candidate))
     found = compare_serving(before, after, rules.metrics)
-    untimed = stored and not all(sample.started for side in (before, after) for sample in side.samples)
+    untimed = stored and not all(sample.started is not None for side in (before, after) for sample in side.samples)
     return ServingComparison(tuple(_labelled(row, rules, untimed=untimed) for row in found.rows), found.findings)
 
 

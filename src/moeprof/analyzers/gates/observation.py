@@ -70,6 +70,7 @@ class Observation:
         runs: What the runs of the store ran on.
         findings: About the trace.
         traced: Whether there is a trace at all.
+        oldest: For a baseline, ``point metric`` to the median that was accepted first, where another was accepted since.
     """
 
     arm: str | None
@@ -80,6 +81,7 @@ class Observation:
     runs: tuple[RunRecord, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
     traced: bool = False
+    oldest: Mapping[str, float] = field(default_factory=dict)
 
 
 def structure_of(report: Report) -> Structure | None:

@@ -54,7 +54,7 @@ def gaps(ordered: pl.DataFrame, syncs: pl.DataFrame) -> pl.DataFrame:
         and ``rest``: the cause once the call has begun. By start.
     """
     idle = ordered.filter(pl.col("reached_ns").is_null() | (pl.col("start_ns") > pl.col("reached_ns")))
-    idle = idle.join(_openers(ordered), on="reached_ns", how="left", maintain_order="left").select(
+    idle = idle.join(_openers(ordered, idle), on="reached_ns", how="left", maintain_order="left").select(
         pl.col("reached_ns").fill_null(-_OUTSIDE).alias("gap_ns"),
         pl.col("start_ns").alias("end_ns"),
         pl.col("launch_start_ns").alias("called_ns"),
@@ -126,9 +126,10 @@ def causes(found: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).filter(pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
 
 
-def _openers(ordered: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each instant at which rows end, their streams and whether one of them is of a graph."""
-    return ordered.group_by(pl.col("end_ns").alias("reached_ns")).agg(
+def _openers(ordered: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
+    """Return, for each instant at which a gap opens, the streams of rows that end then and whether one is of a graph."""
+    ending = ordered.join(idle.select(pl.col("reached_ns").alias("end_ns")), on="end_ns", how="semi")
+    return ending.group_by(pl.col("end_ns").alias("reached_ns")).agg(
         pl.struct("device", "stream").alias("openers"),
         pl.col("is_graph").fill_null(value=False).any().alias("of_graph"),
     )

@@ -1,0 +1,1 @@
+"""The repeated structure of an iteration: layers found in the order of launches, without knowledge of any model."""
