@@ -1,4 +1,4 @@
-"""The requests that run while the profile window is open: sent together, left running, cut off at its end."""
+"""The requests that run while the profile window is open: sent together, sent again when they end, cut off at its end."""
 
 from __future__ import annotations
 
@@ -108,4 +108,9 @@ class LongRequests:
             stop.cancel()
 
     async def _one(self, content: bytes) -> None:
-        self._ended.append(await complete(self._server, content, self._limit_s))
+        """Keep one place busy: a profiler may take longer to start than a request lasts, and must not find an idle server."""
+        while not self._stop.is_set():
+            done = await complete(self._server, content, self._limit_s)
+            self._ended.append(done)
+            if reasons([done]):
+                return

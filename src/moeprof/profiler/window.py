@@ -126,6 +126,8 @@ def profile_window(
         found.append(
             f"{running_at_close} of {load.prompts} requests still ran when the window closed ({ended} had ended)"
         )
+    elif ended:
+        found.append(f"{ended} requests ended before the window closed, and were sent again")
     if failure is not None:
         found.append(f"requests of the window failed: {failure}")
     if steps == 0:
