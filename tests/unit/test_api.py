@@ -32,6 +32,6 @@ def test_paths_and_traces_are_reported_first(monkeypatch: pytest.MonkeyPatch) ->
     result = moeprof.diff(Path("folder"), trace, marker="step", recover=True)
     again = moeprof.diff(trace, base_arm())
     # THEN the path is opened, and what is no report yet is reported with the options
-    options = {"rules": None, "marker": "step", "marker_family": None}
+    options = {"rules": None, "marker": "step", "marker_family": None, "timeline": False, "ranks": False}
     assert asked == [(Path("folder"), True), options, options, {**options, "marker": None}]
     assert (result.verdict, again.verdict) == ("unchanged", "unchanged")
