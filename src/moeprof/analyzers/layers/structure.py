@@ -170,7 +170,12 @@ def _names(sequence: Sequence, element: Element, places: Items[list[int | None]]
         for at, place in zip(range(one.start, one.stop), found, strict=True):
             if place is not None:
                 votes[place][sequence.names[at]] += 1
-    return tuple(min(vote, key=lambda name: (-vote[name], name)) for vote in votes[:told])
+    # A kernel that the body has more often than any repetition has no place in one; its name is that of the kernel elsewhere.
+    elsewhere = dict(zip(sequence.tokens, sequence.names, strict=True))
+    return tuple(
+        min(vote, key=lambda name: (-vote[name], name)) if vote else elsewhere.get(token, "")
+        for token, vote in zip(element.body[:told], votes, strict=False)
+    )
 
 
 def _streams(
